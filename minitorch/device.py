@@ -9,8 +9,8 @@ from .errors import DeviceError
 _TYPES = ("cpu", "cuda")
 
 
-class device:  # noqa: N801  PyTorch spells it so
-    """A place for arrays: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
+class device:
+    """A place for arrays: `device("cpu")`, `device("cuda")`, `device("cuda", 1)` or `"cuda:1"`.
 
     Attributes:
         type: `"cpu"` or `"cuda"`.
@@ -33,7 +33,11 @@ class device:  # noqa: N801  PyTorch spells it so
             self.type, self.index = "cuda", type
             return
         name, _, number = str(type).partition(":")
-        if name not in _TYPES or (number and not number.isdigit()) or (number and index is not None):
+        if (
+            name not in _TYPES
+            or (number and not number.isdigit())
+            or (number and index is not None)
+        ):
             raise DeviceError(
                 f"device: expected 'cpu', 'cuda' or 'cuda:N'. Got {type!r}"
                 f"{'' if index is None else f' with index {index}'}. "
@@ -43,9 +47,7 @@ class device:  # noqa: N801  PyTorch spells it so
         self.index = int(number) if number else index
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, device) and self.type == other.type and self.index == other.index
-        )
+        return isinstance(other, device) and self.type == other.type and self.index == other.index
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))

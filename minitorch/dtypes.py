@@ -17,7 +17,7 @@ from .errors import DtypeError
 _BOOL, _INT, _FLOAT, _COMPLEX = range(4)
 
 
-class dtype:  # noqa: N801  PyTorch spells it so
+class dtype:
     """An element type: `minitorch.float32` and its siblings.
 
     Attributes:
@@ -197,7 +197,7 @@ def can_cast(source: dtype, target: dtype) -> bool:
     return source.category <= target.category
 
 
-class finfo:  # noqa: N801  PyTorch spells it so
+class finfo:
     """The numerical limits of a floating dtype: `bits, eps, max, min, tiny, resolution`."""
 
     def __init__(self, d: dtype | None = None) -> None:
@@ -218,7 +218,7 @@ class finfo:  # noqa: N801  PyTorch spells it so
         return f"finfo(eps={self.eps}, min={self.min}, max={self.max}, dtype={self.dtype.name})"
 
 
-class iinfo:  # noqa: N801  PyTorch spells it so
+class iinfo:
     """The limits of an integer dtype: `bits, max, min`."""
 
     def __init__(self, d: dtype) -> None:

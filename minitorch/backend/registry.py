@@ -160,5 +160,3 @@ def transfer(array: Any, target: device) -> Any:
         return source.move(array, target.index)
     host = source.to_host(array)
     return host if target.type == "cpu" else get(target.type).from_host(host, target.index)
-
-

@@ -1,0 +1,171 @@
+"""Gradients against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..errors import ArgumentError, GraphError, describe
+from ..ops import primitive
+from ..ops.primitive import wrap
+from . import engine
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """Compares the gradients of `func` with central differences, element by element.
+
+    `∂f/∂x_i ≈ (f(x + ε e_i) - f(x - ε e_i)) / 2ε`.
+
+    Args:
+        func: Gives a Tensor or a tuple of them.
+        inputs: A Tensor or a tuple; those that require grad must be float64.
+        eps: The step ε.
+        atol: Absolute tolerance.
+        rtol: Relative tolerance.
+        raise_exception: Raise instead of returning False.
+        nondet_tol: How much two evaluations of the gradient may differ.
+
+    Returns:
+        True if all gradients agree.
+
+    Raises:
+        ArgumentError: An input that requires grad is not float64.
+        GraphError: A gradient is wrong; the message names output, input and the two values.
+    """
+    inputs = (inputs,) if isinstance(inputs, primitive.Tensor) else tuple(inputs)
+    checked = [
+        (i, x) for i, x in enumerate(inputs) if isinstance(x, primitive.Tensor) and x.requires_grad
+    ]
+    if not checked:
+        raise ArgumentError("gradcheck: at least one input must require grad.")
+    for i, x in checked:
+        if x._array.dtype != np.float64:
+            raise ArgumentError(
+                f"gradcheck: inputs must be float64, or rounding hides errors. Input {i} is "
+                f"{describe(x)}. Convert it with .double()."
+            )
+    outputs = _outputs(func(*inputs))
+    for k, y in enumerate(outputs):
+        if not y.requires_grad:
+            continue
+        analytic = _analytic(y, [x for _, x in checked])
+        again = _analytic(_outputs(func(*inputs))[k], [x for _, x in checked])
+        for (i, x), a, b in zip(checked, analytic, again, strict=True):
+            if not np.allclose(a, b, rtol=0, atol=nondet_tol, equal_nan=True):
+                return _failed(
+                    raise_exception,
+                    f"gradcheck: two backward passes gave different gradients of input {i}. "
+                    "Make the function deterministic, or pass nondet_tol.",
+                )
+            numeric = _numeric(func, inputs, x, k, eps)
+            if not np.allclose(a, numeric, rtol=rtol, atol=atol, equal_nan=True):
+                worst = np.unravel_index(np.argmax(np.abs(a - numeric)), a.shape)
+                return _failed(
+                    raise_exception,
+                    f"gradcheck: the gradient of output {k} by input {i} ({describe(x)}) is wrong. "
+                    f"The rule gives {a[worst]:.6g}, central differences {numeric[worst]:.6g} "
+                    f"(output element {worst[0]}, input element {worst[1]}).",
+                )
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """`gradcheck` of the gradients of `func`: checks second derivatives.
+
+    Args:
+        grad_outputs: The incoming gradients; random ones by default.
+
+    Other arguments, returns and errors are those of `gradcheck`.
+    """
+    inputs = (inputs,) if isinstance(inputs, primitive.Tensor) else tuple(inputs)
+    outputs = [y for y in _outputs(func(*inputs)) if y.requires_grad]
+    if grad_outputs is None:
+        rng = np.random.Generator(np.random.Philox(0))
+        grad_outputs = [wrap(rng.standard_normal(y._array.shape)).requires_grad_() for y in outputs]
+    elif isinstance(grad_outputs, primitive.Tensor):
+        grad_outputs = [grad_outputs]
+    n = len(inputs)
+
+    def gradients(*args: Any) -> tuple[Any, ...]:
+        xs, gs = args[:n], args[n:]
+        ys = [y for y in _outputs(func(*xs)) if y.requires_grad]
+        wanted = [x for x in xs if isinstance(x, primitive.Tensor) and x.requires_grad]
+        found = engine.grad(ys, wanted, gs, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None and g.requires_grad)
+
+    return gradcheck(
+        gradients,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+    )
+
+
+def _outputs(value: Any) -> list[Any]:
+    return [value] if isinstance(value, primitive.Tensor) else list(value)
+
+
+def _failed(raise_exception: bool, message: str) -> bool:
+    if raise_exception:
+        raise GraphError(message)
+    return False
+
+
+def _analytic(y: Any, xs: Sequence[Any]) -> list[np.ndarray]:
+    """For each input the Jacobian, float64[outputs, inputs]."""
+    rows: list[list[np.ndarray]] = [[] for _ in xs]
+    for j in range(y._array.size):
+        seed = np.zeros(y._array.size, dtype=y._array.dtype)
+        seed[j] = 1
+        g = wrap(backend.from_host(seed.reshape(y._array.shape), y.device))
+        found = engine.grad(y, xs, g, retain_graph=True, allow_unused=True)
+        for row, x, d in zip(rows, xs, found, strict=True):
+            flat = np.zeros(x._array.size) if d is None else backend.to_host(d._array).reshape(-1)
+            row.append(flat.astype(np.float64))
+    return [
+        np.array(row).reshape(y._array.size, x._array.size) for row, x in zip(rows, xs, strict=True)
+    ]
+
+
+def _numeric(func: Callable[..., Any], inputs: Any, x: Any, k: int, eps: float) -> np.ndarray:
+    """The Jacobian of output `k` by `x` from central differences."""
+    flat = x._array.reshape(-1) if x._array.flags.c_contiguous else None
+    columns = []
+    for i in range(x._array.size):
+        place = (i,) if flat is not None else np.unravel_index(i, x._array.shape)
+        memory = flat if flat is not None else x._array
+        before = memory[place].item()
+        values = []
+        for step in (eps, -eps):
+            memory[place] = before + step
+            y = _outputs(func(*inputs))[k]
+            values.append(backend.to_host(y._array).astype(np.float64).reshape(-1).copy())
+        memory[place] = before
+        columns.append((values[0] - values[1]) / (2 * eps))
+    size = _outputs(func(*inputs))[k]._array.size
+    return np.array(columns).reshape(x._array.size, size).T

@@ -1,0 +1,465 @@
+"""Backward: the gradient of each output flows to the leaves, newest operation first.
+
+Inputs of an operation have smaller sequence numbers than the operation, so that a heap ordered by
+falling numbers visits every node after all of its consumers. Nothing recurses: a chain of any
+length needs no stack.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..errors import DtypeError, GraphError, ShapeError, describe
+from ..ops import primitive
+from ..ops.primitive import OUT, Op, cast, wrap
+from .mode import recording_level, state
+from .node import Node, where
+
+Edge = Any  # Node, or the leaf Tensor
+
+
+class _OutputOf(Op):
+    """Output number `index` of an operation with several outputs."""
+
+    name = "output_of"
+
+
+OUTPUT_OF = _OutputOf()
+
+
+class _Pass:
+    """One run of backward.
+
+    Args:
+        create_graph: Gradients are Tensors with a graph of their own.
+        retain_graph: Saved values are kept for another run.
+        wanted: Edges whose gradient is captured instead of accumulated, or None.
+        needed: Edges that lead to a wanted one, or None for all.
+        ends: Wanted nodes below which nothing is wanted.
+    """
+
+    def __init__(
+        self,
+        create_graph: bool,
+        retain_graph: bool,
+        wanted: set[Edge] | None = None,
+        needed: set[Edge] | None = None,
+        ends: Iterable[Edge] = (),
+    ) -> None:
+        self.create_graph = create_graph
+        self.retain_graph = retain_graph
+        self.wanted = wanted
+        self.needed = needed
+        self.ends = set(ends)
+        self.captured: dict[Edge, Any] = {}
+        self.heap: list[tuple[int, Node]] = []
+        self.pending: dict[Edge, Any] = {}
+        self.summed: set[Edge] = set()
+        self.fresh: set[Edge] = set()
+
+    def add(self, edge: Edge, g: Any, fresh: bool) -> None:
+        """Adds `g` to what flows into `edge`; `fresh` if nothing else holds its memory."""
+        pending = self.pending
+        before = pending.get(edge)
+        if before is None:
+            if type(edge) is Node:
+                heapq.heappush(self.heap, (-edge.sequence, edge))
+            pending[edge] = g
+            if fresh:
+                self.fresh.add(edge)
+        elif self.create_graph:
+            pending[edge] = before + g
+        elif edge in self.summed and before.dtype == g.dtype:
+            before += g
+        else:
+            pending[edge] = total = before + g
+            if type(total) is type(before):
+                self.summed.add(edge)
+                self.fresh.add(edge)
+
+    def _add_output(self, edge: Node, g: Any) -> None:
+        """Puts `g` where the rule of the operation with several outputs finds it."""
+        assert edge.edges is not None
+        owner: Any = edge.edges[0]
+        gradients = self.pending.get(owner)
+        if gradients is None:
+            gradients = self.pending[owner] = [None] * owner.params["outputs"]
+            heapq.heappush(self.heap, (-owner.sequence, owner))
+        gradients[edge.params["index"]] = g
+
+    def run(self) -> None:
+        """Visits every node that has a gradient, then hands the leaves theirs."""
+        heap, pending = self.heap, self.pending
+        while heap:
+            node = heapq.heappop(heap)[1]
+            g = pending.pop(node)
+            if node.meta is not None:
+                for hook in node.meta.get("hooks", {}).values():
+                    g = _run_hook(hook, g, self.create_graph)
+            if self.wanted is not None and node in self.wanted:
+                self.captured[node] = g
+                if node in self.ends:
+                    continue
+            if node.op is OUTPUT_OF:
+                self._add_output(node, g)
+            else:
+                self.visit(node, g)
+        self.finish_leaves()
+
+    def visit(self, node: Node, g: Any) -> None:
+        """Runs the rule of `node` and passes the gradients on."""
+        edges = node.edges
+        if edges is None:
+            node.raise_consumed()
+        if node.versions:
+            node.check_versions()
+        op, needed = node.op, self.needed
+        saved = node.saved if not self.create_graph else _as_tensors(node)
+        if node.meta is None:
+            gradients = _gradients(op, node, edges, g, saved)
+        else:
+            gradients = _gradients_explained(op, node, edges, g, saved)
+        shapes = node.shapes
+        for i, edge in enumerate(edges):
+            if edge is None or (needed is not None and edge not in needed):
+                continue
+            gi = gradients[i]
+            if gi is None:
+                continue
+            if shapes is not None and gi.shape != shapes[i]:
+                gi = sum_to(gi, shapes[i])
+            self.add(edge, gi, gi is not g)
+        if not self.retain_graph and node.saved:
+            node.saved = node.versions = ()
+            node.edges = None
+            node.params = primitive.NO_PARAMS
+
+    def finish_leaves(self) -> None:
+        """Runs hooks of leaves, then captures or accumulates their gradients."""
+        for leaf, g in self.pending.items():
+            hooks = leaf._hooks
+            if hooks:
+                for hook in list(hooks.values()):
+                    g = _run_hook(hook, g, self.create_graph)
+            if self.wanted is not None:
+                self.captured[leaf] = g
+            else:
+                accumulate(leaf, g, leaf in self.fresh, self.create_graph)
+
+
+def _gradients(op: Op, node: Node, edges: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+    vjps = op.vjps
+    if vjps is None:
+        return op.backward(node, g, saved)
+    params = node.params
+    return [
+        None if edge is None or rule is None else rule(g, *saved, **params)
+        for rule, edge in zip(vjps, edges, strict=True)
+    ]
+
+
+def _gradients_explained(
+    op: Op, node: Node, edges: Any, g: Any, saved: Sequence[Any]
+) -> Sequence[Any]:
+    """As `_gradients`; under anomaly mode, errors and NaN name the forward line."""
+    if not where(node):
+        return _gradients(op, node, edges, g, saved)
+    try:
+        gradients = _gradients(op, node, edges, g, saved)
+    except Exception as error:
+        error.add_note(f"In the backward of {op.name}.{where(node)}")
+        raise
+    if state.check_nan and state.anomaly:
+        for i, gi in enumerate(gradients):
+            if gi is not None and edges[i] is not None and _has_nan(gi):
+                raise GraphError(
+                    f"backward: the rule of {op.name} produced NaN for its input {i}.{where(node)} "
+                    "Look for a division by zero, log or sqrt at 0, or an overflow there."
+                )
+    return gradients
+
+
+def _has_nan(g: Any) -> bool:
+    array = getattr(g, "_array", g)
+    return bool((array != array).any())
+
+
+def _as_tensors(node: Node) -> Sequence[Any]:
+    """The saved values as Tensors that hang in the graph where they came from."""
+    out = []
+    edges = node.edges or ()
+    for position, array in zip(node.op.saves, node.saved, strict=False):
+        edge = node if position == OUT else edges[position]
+        if array is None:
+            out.append(None)
+            continue
+        if edge is not None and type(edge) is not Node:
+            out.append(edge if edge._array is array else _connected(array, edge))
+            continue
+        t = wrap(array)
+        if edge is not None:
+            t._node, t._rg = edge, True
+        out.append(t)
+    out += node.saved[len(out) :]
+    return out
+
+
+def _connected(array: Any, leaf: Any) -> Any:
+    """A Tensor with `array` whose gradient goes to `leaf` (which shows other memory now)."""
+    t = wrap(array)
+    node = primitive.new_node(ALIAS, (leaf,), {})
+    t._node, t._rg = node, True
+    return t
+
+
+class _Alias(Op):
+    """The identity."""
+
+    name = "alias"
+    vjps = (lambda g: g,)
+
+
+ALIAS = _Alias()
+
+
+def _run_hook(hook: Callable[[Any], Any], g: Any, create_graph: bool) -> Any:
+    """Shows `g` to a user's hook; what it returns takes the place of `g`."""
+    seen = g if create_graph else wrap(g)
+    result = hook(seen)
+    if result is None:
+        return g
+    if describe(result) != describe(seen):
+        raise ShapeError(
+            "hook: a replaced gradient must keep its shape and dtype. "
+            f"Got {describe(result)} for {describe(seen)}. Return a tensor like the one received, "
+            "or None."
+        )
+    return result if create_graph else result._array
+
+
+def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+    """Sums a gradient over the axes along which its input was broadcast to it."""
+    extra = g.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
+    )
+    if axes:
+        g = g.sum(axes)
+    g = g if getattr(g, "shape", None) == shape else g.reshape(shape)
+    return g if hasattr(g, "_array") or backend.is_array(g) else np.asarray(g)
+
+
+def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> None:
+    """Adds `g` to `leaf.grad`; copies where the memory of `g` is not ours alone."""
+    array = leaf._array
+    if create_graph:
+        g = cast(g, array.dtype)
+        leaf._grad = g if leaf._grad is None else leaf._grad + g
+    else:
+        if not backend.is_array(g):
+            g = np.asarray(g)
+        if g.dtype != array.dtype:
+            g, fresh = g.astype(array.dtype), True
+        if g.shape != array.shape:
+            g = sum_to(g, array.shape)
+        present = leaf._grad
+        if present is None:
+            if leaf._grad_slot is not None:
+                g = leaf._grad_slot.store(g, fresh)
+            elif not fresh or g.base is not None or not g.flags.c_contiguous:
+                g = g.copy()
+            leaf._grad = wrap(g)
+        elif present._rg or present._node is not None:
+            leaf._grad = wrap(present._array + g)
+        else:
+            present._array += g
+            present._bump("backward")
+    if leaf._hooks is not None:
+        for hook in list(getattr(leaf, "_post_accumulate_hooks", {}).values()):
+            hook(leaf)
+
+
+def _leading_to(roots: Iterable[Edge], wanted: set[Edge]) -> set[Edge]:
+    """The edges that lead from the roots to a wanted one, those included."""
+    leading: set[Edge] = set()
+    seen: set[Edge] = set()
+    stack: list[tuple[Edge, bool]] = [(root, False) for root in roots]
+    while stack:
+        edge, done = stack.pop()
+        children = edge.edges or () if type(edge) is Node else ()
+        if done:
+            if edge in wanted or any(c is not None and c in leading for c in children):
+                leading.add(edge)
+            continue
+        if edge in seen:
+            continue
+        seen.add(edge)
+        stack.append((edge, True))
+        stack.extend((child, False) for child in children if child is not None)
+    return leading
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulates the gradients of `tensors` into the `.grad` of the leaves they came from.
+
+    Args:
+        tensors: A Tensor or a sequence of them.
+        grad_tensors: For each, the gradient of the final value with respect to it, of the same
+            shape; None stands for 1 and is allowed for one-element tensors.
+        retain_graph: Keep saved values for another backward. Default: `create_graph`.
+        create_graph: Record the gradients themselves, for higher derivatives.
+        inputs: Accumulate only into these tensors.
+
+    Raises:
+        GraphError: A tensor has no graph, or the graph was consumed before.
+        ShapeError: A gradient has another shape than its tensor.
+    """
+    tensors = _listed(tensors)
+    grads = _initial(tensors, grad_tensors, "backward")
+    wanted = None if inputs is None else _listed(inputs)
+    if wanted is not None and not wanted:
+        raise GraphError("backward: `inputs` is empty. Name at least one tensor, or pass None.")
+    captured = _run(tensors, grads, retain_graph, create_graph, wanted)
+    for t in wanted or ():
+        g = captured.get(primitive.edge_of(t))
+        if g is not None:
+            accumulate(t, g, False, create_graph)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of the sum of `outputs` with respect to `inputs`; `.grad` stays untouched.
+
+    Args:
+        outputs: A Tensor or a sequence of them.
+        inputs: A Tensor or a sequence of them, leaves or intermediate values.
+        grad_outputs: As `grad_tensors` of `backward`.
+        retain_graph: Keep saved values. Default: `create_graph`.
+        create_graph: Record the gradients, for higher derivatives.
+        allow_unused: Give None for an input that the outputs do not depend on.
+        materialize_grads: Give zeros instead of None.
+
+    Returns:
+        One Tensor of the input's shape (or None) for each input.
+
+    Raises:
+        GraphError: An input is not part of the graph and `allow_unused` is not set.
+    """
+    outputs, inputs = _listed(outputs), _listed(inputs)
+    for i, t in enumerate(inputs):
+        if not t.requires_grad:
+            raise GraphError(
+                f"grad: every input must require grad. Input {i}, {describe(t)}, does not. "
+                "Call .requires_grad_() on it before it is used."
+            )
+    grads = _initial(outputs, grad_outputs, "grad")
+    captured = _run(outputs, grads, retain_graph, create_graph, inputs)
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    results: list[Any] = []
+    for i, t in enumerate(inputs):
+        g = captured.get(primitive.edge_of(t))
+        if g is None and not allow_unused:
+            raise GraphError(
+                f"grad: the outputs do not depend on input {i}, {describe(t)}. "
+                "Pass allow_unused=True to get None for it, or use it in the outputs."
+            )
+        if g is None and materialize_grads:
+            g = backend.namespace(t._array).zeros_like(t._array)
+        elif g is not None:
+            g = cast(g, t._array.dtype)
+        results.append(wrap(g) if g is not None and not hasattr(g, "_array") else g)
+    return tuple(results)
+
+
+def _run(
+    tensors: list[Any],
+    grads: list[Any],
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: list[Any] | None,
+) -> dict[Edge, Any]:
+    """One pass from `tensors`; returns the captured gradients."""
+    roots = [primitive.edge_of(t) for t in tensors]
+    wanted = needed = None
+    ends: list[Edge] = []
+    if inputs is not None:
+        wanted = {primitive.edge_of(t) for t in inputs} - {None}
+        needed = _leading_to([r for r in roots if r is not None], wanted)
+        ends = [
+            edge
+            for edge in wanted
+            if type(edge) is Node and not any(c in needed for c in edge.edges or ())
+        ]
+    retain = create_graph if retain_graph is None else retain_graph
+    run = _Pass(create_graph, retain, wanted, needed, ends)
+    before = state.recording
+    state.recording = recording_level(create_graph)
+    try:
+        for root, g in zip(roots, grads, strict=True):
+            if needed is None or root in needed:
+                is_tensor = isinstance(g, primitive.Tensor)
+                if create_graph and not is_tensor:
+                    g = wrap(g)
+                elif is_tensor and not create_graph:
+                    g = g._array
+                run.add(root, g, False)
+        run.run()
+    finally:
+        state.recording = before
+    return run.captured
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, primitive.Tensor) else list(value)
+
+
+def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
+    """The gradient that each output starts with: arrays, or Tensors that have a graph."""
+    given = [None] * len(tensors) if grads is None else _listed(grads)
+    if len(given) != len(tensors):
+        raise GraphError(
+            f"{name}: one gradient is needed per output. Got {len(given)} for {len(tensors)}."
+        )
+    out: list[Any] = []
+    for t, g in zip(tensors, given, strict=True):
+        if not t.requires_grad:
+            raise GraphError(
+                f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
+                "or it was computed under no_grad or detached. Check requires_grad of the inputs."
+            )
+        array = t._array
+        if g is None:
+            if array.size != 1:
+                raise GraphError(
+                    f"{name}: a gradient is implied only for one-element tensors. "
+                    f"Got {describe(t)}. Call .sum() or .mean() first, or pass the gradient."
+                )
+            if array.dtype.kind in "iub":
+                raise DtypeError(f"{name}: {describe(t)} is not differentiable. Use a float.")
+            out.append(backend.namespace(array).ones_like(array))
+            continue
+        if g._array.shape != array.shape:
+            raise ShapeError(
+                f"{name}: a gradient must have the shape of its output. "
+                f"Got {describe(g)} for {describe(t)}."
+            )
+        out.append(g if g.requires_grad else cast(g._array, array.dtype))
+    return out

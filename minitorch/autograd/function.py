@@ -1,0 +1,231 @@
+"""Custom operations: a forward and a backward written by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import backend
+from ..errors import GraphError, describe
+from ..ops import primitive
+from ..ops.primitive import Op, edge_of, new_node, version_of, wrap
+from .engine import OUTPUT_OF
+from .mode import no_grad, recording_level, state
+
+
+class FunctionCtx:
+    """What forward leaves for backward: saved tensors and any attribute.
+
+    Attributes:
+        needs_input_grad: For each input of forward, whether its gradient is wanted.
+        saved_tensors: What `save_for_backward` got, checked against later writes.
+    """
+
+    needs_input_grad: tuple[bool, ...]
+
+    def __init__(self) -> None:
+        self._to_save: tuple[Any, ...] = ()
+        self._node: Any = None
+        self._not_differentiable: set[int] = set()
+        self._dirty: list[Any] = []
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps Tensors (or None) for backward, where they are `saved_tensors`."""
+        for t in tensors:
+            if t is not None and not isinstance(t, primitive.Tensor):
+                raise GraphError(
+                    f"save_for_backward: only tensors can be saved. Got {type(t).__name__}. "
+                    "Set other values as attributes of ctx."
+                )
+        self._to_save = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The saved Tensors.
+
+        Raises:
+            GraphError: One was changed in place since, or the graph was consumed.
+        """
+        node = self._node
+        if node is None:
+            return self._to_save
+        if node.edges is None:
+            node.raise_consumed()
+        node.check_versions()
+        return self._to_save
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Declares inputs that forward changed in place and returns."""
+        self._dirty = list(tensors)
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Declares outputs that have no gradient."""
+        self._not_differentiable = {id(t) for t in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros instead of None for outputs without gradient."""
+        self._materialize = value
+
+
+class _CustomOp(Op):
+    """The graph's side of a Function class."""
+
+    def __init__(self, cls: type[Function]) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+
+    def backward(self, node: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """Runs the user's backward on Tensors and checks what it returns."""
+        ctx = node.params["ctx"]
+        given = g if isinstance(g, list) else [g]
+        on_tensors = any(isinstance(x, primitive.Tensor) for x in given)
+        grads = [
+            _received(x, like, ctx._materialize)
+            for x, like in zip(given, node.params["like"], strict=True)
+        ]
+        before = state.recording
+        state.recording = recording_level(on_tensors)
+        try:
+            results = self.cls.backward(ctx, *grads)
+        finally:
+            state.recording = before
+        results = results if isinstance(results, tuple) else (results,)
+        return self._checked(node, results, on_tensors)
+
+    def _checked(self, node: Any, results: tuple[Any, ...], on_tensors: bool) -> list[Any]:
+        positions = node.params["positions"]
+        extra = results[node.params["arity"] :]
+        if len(results) < node.params["arity"] or any(x is not None for x in extra):
+            raise GraphError(
+                f"{self.name}.backward: one gradient per input of forward is needed, "
+                f"{node.params['arity']}. Got {len(results)}. Return None where there is none."
+            )
+        out: list[Any] = []
+        for i, shape in zip(positions, node.params["shapes"], strict=True):
+            g = results[i]
+            if g is not None and not isinstance(g, primitive.Tensor):
+                raise GraphError(
+                    f"{self.name}.backward: gradients must be Tensors. Got {type(g).__name__} "
+                    f"for input {i}."
+                )
+            if g is not None and g._array.shape != shape:
+                raise GraphError(
+                    f"{self.name}.backward: the gradient of input {i} must have its shape "
+                    f"{shape}. Got {describe(g)}."
+                )
+            out.append(g if g is None or on_tensors else g._array)
+        return out
+
+
+def _received(g: Any, like: Any, materialize: bool) -> Any:
+    if g is None:
+        if not materialize:
+            return None
+        shape, dtype, where = like
+        return wrap(backend.get(where.type).xp.zeros(shape, dtype=dtype))
+    return g if isinstance(g, primitive.Tensor) else wrap(g)
+
+
+class Function:
+    """A custom operation.
+
+    Subclass it with static methods `forward(ctx, *inputs)` and `backward(ctx, *grads)`, or with
+    `forward(*inputs)` and `setup_context(ctx, inputs, output)`, and call it by `apply`.
+
+    >>> class Exp(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = x.exp()
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (y,) = ctx.saved_tensors
+    ...         return g * y
+    """
+
+    _op: _CustomOp
+    setup_context: Callable[..., None] | None = None
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The values; written by the subclass."""
+        raise NotImplementedError("Function: write a static method forward(ctx, *inputs).")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """The gradients; written by the subclass."""
+        raise NotImplementedError("Function: write a static method backward(ctx, *grads).")
+
+    @classmethod
+    def apply(cls, *inputs: Any) -> Any:
+        """Computes forward and records the operation."""
+        ctx = FunctionCtx()
+        tensors = [(i, x) for i, x in enumerate(inputs) if isinstance(x, primitive.Tensor)]
+        for _, x in tensors:
+            if x._view is not None:
+                x._sync_view()
+        ctx.needs_input_grad = tuple(isinstance(x, primitive.Tensor) and x._rg for x in inputs)
+        recorded = bool(state.recording) and any(ctx.needs_input_grad)
+        with no_grad():
+            if cls.setup_context is not None:
+                output = cls.forward(*inputs)
+                cls.setup_context(ctx, inputs, output)
+            else:
+                output = cls.forward(ctx, *inputs)
+        return _record(cls, ctx, inputs, tensors, output) if recorded else output
+
+
+def _record(cls: type[Function], ctx: FunctionCtx, inputs: Any, tensors: Any, output: Any) -> Any:
+    """Connects the outputs of `cls.forward` with its inputs."""
+    outputs = list(output) if isinstance(output, tuple) else [output]
+    if "_op" not in cls.__dict__:
+        cls._op = _CustomOp(cls)
+    like = [(x._array.shape, x._array.dtype, x.device) for x in outputs]
+    params = {
+        "ctx": ctx,
+        "arity": len(inputs),
+        "positions": [i for i, _ in tensors],
+        "shapes": [x._array.shape for _, x in tensors],
+        "like": like,
+        "outputs": len(outputs),
+    }
+    node = new_node(cls._op, tuple(edge_of(x) for _, x in tensors), params)
+    kept = [x for x in ctx._to_save if x is not None]
+    node.saved = tuple(x._array for x in kept)
+    node.versions = tuple(v for x in kept for v in (version_of(x), version_of(x)[0]))
+    results = []
+    for i, x in enumerate(outputs):
+        if id(x) in ctx._not_differentiable or x._array.dtype.kind in "iub":
+            results.append(x)
+            continue
+        same = any(x is y for y in inputs)
+        out = x if same and any(x is y for y in ctx._dirty) else wrap(x._array)
+        out._version = version_of(x)
+        out._rg = True
+        out._node = node if not isinstance(output, tuple) else _output(node, i)
+        results.append(out)
+    # Saved outputs must be the recorded ones, so that gradients of higher order flow through them.
+    swap = {id(x): y for x, y in zip(outputs, results, strict=True)}
+    ctx._to_save = tuple(_without_cycle(x, swap) for x in ctx._to_save)
+    ctx._node = node
+    return tuple(results) if isinstance(output, tuple) else results[0]
+
+
+def _without_cycle(x: Any, swap: dict[int, Any]) -> Any:
+    return swap.get(id(x), x) if x is not None else None
+
+
+def _output(owner: Any, index: int) -> Any:
+    return new_node(OUTPUT_OF, (owner,), {"index": index})
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a Function's backward as having no derivative of its own."""
+
+    def call(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            return backward(ctx, *grads)
+
+    return call

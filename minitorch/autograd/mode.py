@@ -1,0 +1,205 @@
+"""Whether operations are recorded. The switch belongs to the thread that turns it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode(threading.local):
+    """Per thread: 0 records nothing, 1 records, 2 records with the user's lines."""
+
+    recording = 1
+    anomaly = False
+    check_nan = True
+    autocast: Any = None
+
+
+state = _Mode()
+
+
+def is_grad_enabled() -> bool:
+    """True where operations on tensors that require grad are recorded."""
+    return state.recording > 0
+
+
+def recording_level(enabled: bool) -> int:
+    """The value of `state.recording` for grad mode `enabled` under the present anomaly mode."""
+    return (2 if state.anomaly else 1) if enabled else 0
+
+
+class _GradMode:
+    """A context and decorator that sets grad mode and puts the previous one back."""
+
+    enabled = True
+
+    def __init__(self) -> None:
+        self._previous: list[int] = []
+
+    def __enter__(self) -> None:
+        self._previous.append(state.recording)
+        state.recording = recording_level(self.enabled)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        state.recording = self._previous.pop()
+
+    def _fresh(self) -> _GradMode:
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isgeneratorfunction(function):
+            return _generator_in(self, function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+
+def _generator_in(mode: _GradMode, function: F) -> F:
+    """`function` with the mode on while its body runs and off while its caller's does."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with mode._fresh():
+            body = function(*args, **kwargs)
+        answer = None
+        while True:
+            try:
+                with mode._fresh():
+                    item = body.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            answer = yield item
+
+    return call  # type: ignore[return-value]
+
+
+class no_grad(_GradMode):
+    """Records nothing inside: `with no_grad():` or `@no_grad()`."""
+
+    enabled = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        if function is None:
+            return mode
+        mode.__init__()
+        return mode(function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+
+class inference_mode(no_grad):
+    """Like `no_grad`; here its tensors are ordinary ones and may be used anywhere later."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            made = object.__new__(cls)
+            made.enabled = not mode
+            return made
+        return super().__new__(cls, mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__()
+
+    def __enter__(self) -> None:
+        self._previous.append(state.recording)
+        if not self.enabled:
+            state.recording = 0
+
+    def _fresh(self) -> _GradMode:
+        return type(self)(not self.enabled)
+
+
+class enable_grad(_GradMode):
+    """Records inside, also within `no_grad`: `with enable_grad():` or `@enable_grad()`."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        if function is None:
+            return mode
+        mode.__init__()
+        return mode(function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+
+class set_grad_enabled(_GradMode):
+    """Sets grad mode at once; as a context it puts the previous mode back at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.enabled = bool(mode)
+        self._before = state.recording
+        state.recording = recording_level(self.enabled)
+
+    def __enter__(self) -> None:
+        self._previous.append(self._before)
+        state.recording = recording_level(self.enabled)
+
+    def _fresh(self) -> _GradMode:
+        return set_grad_enabled(self.enabled)
+
+    def __call__(self, function: F) -> F:
+        state.recording = self._before
+        return super().__call__(function)
+
+
+class detect_anomaly(_GradMode):
+    """Inside, backward names the forward line of a failing operation and stops at the first NaN.
+
+    Every operation notes the line that called it, so a step takes several times as long.
+
+    Args:
+        check_nan: Also raise when a gradient rule produces NaN.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__()
+        self.check_nan = check_nan
+        self._saved: list[tuple[bool, bool, int]] = []
+
+    def __enter__(self) -> None:
+        self._saved.append((state.anomaly, state.check_nan, state.recording))
+        set_anomaly(True, self.check_nan)
+
+    def __exit__(self, *exc: Any) -> None:
+        state.anomaly, state.check_nan, state.recording = self._saved.pop()
+
+    def _fresh(self) -> _GradMode:
+        return detect_anomaly(self.check_nan)
+
+
+def set_anomaly(enabled: bool, check_nan: bool = True) -> None:
+    """Switches anomaly mode of this thread for good."""
+    state.anomaly, state.check_nan = bool(enabled), bool(check_nan)
+    if state.recording:
+        state.recording = 2 if enabled else 1
+
+
+class set_detect_anomaly(detect_anomaly):
+    """Switches anomaly mode at once; as a context it puts the previous mode back at the end."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__(check_nan)
+        self._before = (state.anomaly, state.check_nan, state.recording)
+        set_anomaly(mode, check_nan)
+
+    def __enter__(self) -> None:
+        self._saved.append(self._before)

@@ -1,0 +1,116 @@
+"""What backward needs to know of one recorded operation."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from ..errors import GraphError
+
+if TYPE_CHECKING:
+    from ..ops.primitive import Op
+    from ..tensor import Tensor
+
+next_sequence = itertools.count().__next__
+
+# A version is a list shared by every tensor that sees the same memory:
+# [number of in-place writes, name of the last one, number of recorded in-place writes].
+Version = list[Any]
+
+
+class Node:
+    """One operation in the graph.
+
+    Attributes:
+        op: The operation; it holds the backward rule.
+        edges: For each array input its Node, the leaf Tensor itself, or None without gradient.
+            None as a whole after backward has consumed the node.
+        saved: The arrays that the rule needs.
+        versions: For each saved array `(version, count when saved)`, flattened.
+        params: The keyword options of the call.
+        shapes: The shapes of the inputs where they were broadcast, else None.
+        sequence: Grows with every recorded operation; inputs have smaller numbers.
+        meta: None, or a dict with hooks and, in anomaly mode, the user's line.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "edges",
+        "meta",
+        "op",
+        "params",
+        "saved",
+        "sequence",
+        "shapes",
+        "versions",
+    )
+
+    op: Op
+    edges: tuple[Node | Tensor | None, ...] | None
+    saved: tuple[Any, ...]
+    versions: tuple[Any, ...]
+    params: dict[str, Any]
+    shapes: tuple[tuple[int, ...], ...] | None
+    sequence: int
+    meta: dict[str, Any] | None
+
+    def name(self) -> str:
+        """PyTorch's style of name: `MulBackward`."""
+        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes of the inputs, as PyTorch lists them."""
+        return tuple((edge, 0) for edge in self.edges or ())
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+    def hooks(self) -> dict[int, Any]:
+        """The hooks that see the gradient of this node's output; made on first use."""
+        if self.meta is None:
+            self.meta = {}
+        return self.meta.setdefault("hooks", {})
+
+    def check_versions(self) -> None:
+        """Raises if a saved array was changed in place since it was saved.
+
+        Raises:
+            GraphError: Names the operation that needs the value and the one that changed it.
+        """
+        versions = self.versions
+        for i in range(0, len(versions), 2):
+            if versions[i][0] != versions[i + 1]:
+                raise GraphError(
+                    f"backward: {self.op.name} needs a value that it saved in the forward pass, "
+                    f"but {versions[i][1]} changed it in place afterwards "
+                    f"({versions[i][0] - versions[i + 1]} write(s)).{where(self)} "
+                    f"Use the out-of-place form of {versions[i][1]}, or clone the tensor first."
+                )
+
+    def raise_consumed(self) -> None:
+        """Raises the error of a second backward through this node."""
+        raise GraphError(
+            f"backward: the graph of {self.op.name} was consumed by an earlier backward, and its "
+            f"saved values are gone.{where(self)} Compute the loss again before the second "
+            "backward, sum the losses and call backward once, or detach values that are carried "
+            "from one step to the next."
+        )
+
+
+def where(node: Node) -> str:
+    """The forward line of `node` in words, if anomaly mode noted it."""
+    line = node.meta and node.meta.get("line")
+    return f" It was computed at {line}." if line else ""
+
+
+def note_line(node: Node) -> None:
+    """Notes in `node` the innermost line outside of minitorch that is being run."""
+    frames = traceback.extract_stack()
+    package = __name__.partition(".")[0]
+    root = __file__.rpartition("autograd")[0]
+    for frame in reversed(frames):
+        if not frame.filename.startswith(root) or package not in frame.filename:
+            node.meta = {"line": f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"}
+            return

@@ -1,0 +1,488 @@
+"""Reading and writing parts of tensors by position, index or mask."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from . import primitive, shape
+from .primitive import Op, Primitive, check_same_device, wrap
+
+_BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+
+
+class IndexRangeError(ShapeError, IndexError):
+    """A position outside of the tensor; PyTorch raises IndexError for it."""
+
+
+def _raw_index(index: Any, like: Any) -> tuple[Any, bool]:
+    """`index` with arrays for Tensors and lists; and whether it is basic (gives a view)."""
+    parts = index if isinstance(index, tuple) else (index,)
+    out, basic = [], True
+    for part in parts:
+        if isinstance(part, bool) or not isinstance(part, _BASIC):
+            basic = False
+            part = _raw_part(part, like)
+        elif isinstance(part, slice):
+            part = slice(
+                *[None if n is None else _whole(n) for n in (part.start, part.stop, part.step)]
+            )
+            if part.step is not None and part.step < 0:
+                raise ArgumentError(
+                    f"index: a slice's step must be positive. Got {part.step}. Use flip(dims)."
+                )
+        out.append(part)
+    if basic and Ellipsis not in out:
+        out.append(Ellipsis)  # NumPy then gives a 0-d view instead of a scalar
+    return tuple(out), basic
+
+
+def _whole(n: Any) -> int:
+    return int(n.item()) if isinstance(n, primitive.Tensor) else int(n)
+
+
+def _raw_part(part: Any, like: Any) -> Any:
+    if isinstance(part, primitive.Tensor):
+        part = part._array
+        if part.dtype == np.uint8:
+            part = part.astype(bool)
+    elif isinstance(part, list | tuple | range):
+        part = np.asarray(_without_tensors(part))
+        if part.size == 0:
+            part = part.astype(np.int64)
+    elif isinstance(part, bool):
+        return part
+    if not backend.is_array(part) or part.dtype.kind not in "iub":
+        raise DtypeError(
+            f"index: integers, slices, None, ..., bool masks and integer tensors are allowed. "
+            f"Got {describe(part)}. Convert with .long()."
+        )
+    if type(part) is not type(like):
+        if part.ndim == 0 and part.dtype.kind in "iu":
+            return int(part)
+        part = backend.transfer(part, backend.device_of(like))
+    return part
+
+
+def _without_tensors(part: Any) -> Any:
+    if isinstance(part, primitive.Tensor):
+        return part.tolist()
+    return [_without_tensors(p) for p in part] if isinstance(part, list | tuple) else part
+
+
+def _read(a: Any, *, index: Any, source: Any) -> Any:
+    return a[index]
+
+
+class _GetItem(Primitive):
+    """Reads by index; the gradient is written back to where the values came from."""
+
+    def __init__(self, name: str, *, view: bool) -> None:
+        super().__init__(
+            name,
+            _read,
+            (lambda g, *, index, source: put_back(g, index=index, source=source),),
+            view=view,
+        )
+
+
+_SLICE = _GetItem("slice", view=True)
+_INDEX = _GetItem("index", view=False)
+
+
+def _put_back_forward(g: Any, *, index: Any, source: Any) -> Any:
+    xp = backend.namespace(g)
+    out = xp.zeros(source, dtype=g.dtype)
+    if all(isinstance(part, _BASIC) and not isinstance(part, bool) for part in index):
+        out[index] = g
+    elif len(index) == 1 and getattr(index[0], "dtype", None) == np.bool_:
+        out[index] = g
+    else:
+        scatter_add_array(out, index, g)
+    return out
+
+
+def scatter_add_array(out: Any, index: Any, values: Any) -> None:
+    """`out[index] += values` where an element may be named several times.
+
+    Rows named by one integer array are sorted and summed, which is far quicker than `add.at`.
+    """
+    xp = backend.namespace(out)
+    if (
+        xp is np
+        and len(index) == 1
+        and getattr(index[0], "ndim", 0)
+        and index[0].dtype.kind in "iu"
+        and out.ndim > 1
+        and index[0].size > 64
+    ):
+        rows = index[0].reshape(-1)
+        rows = np.where(rows < 0, rows + out.shape[0], rows)
+        order = np.argsort(rows, kind="stable")
+        ordered = rows[order]
+        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        flat = values.reshape(rows.size, -1)[order]
+        sums = np.add.reduceat(flat, first, axis=0)
+        out.reshape(out.shape[0], -1)[ordered[first]] += sums
+        return
+    xp.add.at(out, index, values)
+
+
+put_back = Primitive(
+    "put_back",
+    _put_back_forward,
+    (lambda g, *, index, source: _INDEX(g, index=index, source=g.shape),),
+)
+
+
+def getitem(input: Any, index: Any) -> Any:
+    """`input[index]`: integers, slices, None, Ellipsis, bool masks, integer tensors, lists.
+
+    Basic indices give views; masks and integer tensors give copies.
+
+    Raises:
+        IndexRangeError: A position is outside, or there are too many indices.
+    """
+    a = input._array
+    if type(index) is int:
+        raw, basic = (index, Ellipsis), True
+    elif type(index) is slice and index.step is None:
+        raw, basic = _raw_index((index,), a)
+    else:
+        raw, basic = _raw_index(index, a)
+    try:
+        return (_SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
+    except IndexError as error:
+        raise IndexRangeError(
+            f"index: every position must lie inside the tensor. Got {describe(input)}"
+            f"[{_shown(index)}]: {error}."
+        ) from None
+
+
+def _shown(index: Any) -> str:
+    parts = index if isinstance(index, tuple) else (index,)
+    return ", ".join(
+        describe(p) if hasattr(p, "shape") else ("..." if p is Ellipsis else repr(p)) for p in parts
+    )
+
+
+class _SetItem(Op):
+    """The tensor after `old[index] = value`."""
+
+    name = "setitem"
+
+    def backward(self, node: Any, g: Any, saved: Any) -> Any:
+        index = node.params["index"]
+        source = getattr(g, "_array", g).shape
+        region = _INDEX(g, index=index, source=source)
+        old = None
+        if node.edges[0] is not None:
+            old = erase(g, index=index)
+        return old, region
+
+
+def _erase_forward(g: Any, *, index: Any) -> Any:
+    out = g.copy()
+    out[index] = 0
+    return out
+
+
+erase = Primitive("erase", _erase_forward, (lambda g, *, index: erase(g, index=index),))
+_SETITEM = _SetItem()
+
+
+def setitem(input: Any, index: Any, value: Any) -> None:
+    """`input[index] = value`, recorded if either requires grad."""
+    from .inplace import written
+
+    a = input._array
+    raw, _ = _raw_index(index, a)
+    if isinstance(value, primitive.Tensor):
+        if value._array.ndim:
+            check_same_device("setitem", [input, value])
+        value = primitive.cast(value, a.dtype)
+        v = backend.transfer(value._array, backend.device_of(a))
+    else:
+        v = (
+            value
+            if isinstance(value, bool | int | float | complex)
+            else (backend.from_host(np.asarray(value, dtype=a.dtype), backend.device_of(a)))
+        )
+        value = None
+    inputs = (input,) if value is None else (input, value)
+
+    def write(out: Any) -> None:
+        try:
+            out[raw] = v
+        except (ValueError, IndexError) as error:
+            kind = IndexRangeError if isinstance(error, IndexError) else ShapeError
+            raise kind(
+                f"setitem: the value must broadcast to the selected region. "
+                f"Got {describe(v)} for {describe(input)}[{_shown(index)}]: {error}."
+            ) from None
+
+    written(input, "setitem", write, _SETITEM, inputs, {"index": raw})
+
+
+# ---- gather and scatter --------------------------------------------------------------------------
+
+
+def _gather_forward(a: Any, *, axis: int, index: Any, source: Any) -> Any:
+    grid = _grid(a, axis, index)
+    return a[grid]
+
+
+def _grid(a: Any, axis: int, index: Any) -> tuple[Any, ...]:
+    """Open index arrays that select `index` along `axis` and the position itself elsewhere."""
+    xp = backend.namespace(a)
+    return tuple(
+        index
+        if i == axis
+        else xp.arange(index.shape[i]).reshape((1,) * i + (-1,) + (1,) * (index.ndim - i - 1))
+        for i in range(index.ndim)
+    )
+
+
+def _scatter_sum(g: Any, *, axis: int, index: Any, source: Any) -> Any:
+    xp = backend.namespace(g)
+    out = xp.zeros(source, dtype=g.dtype)
+    xp.add.at(out, _grid(out, axis, index), g)
+    return out
+
+
+_GATHER = Primitive(
+    "gather",
+    _gather_forward,
+    (lambda g, *, axis, index, source: _SCATTER_SUM(g, axis=axis, index=index, source=source),),
+)
+_SCATTER_SUM = Primitive(
+    "scatter_sum",
+    _scatter_sum,
+    (lambda g, *, axis, index, source: _GATHER(g, axis=axis, index=index, source=source),),
+)
+
+
+def _index_array(name: str, input: Any, axis: int, index: Any, *, limit: int) -> Any:
+    """The array of `index`, checked for dtype, rank and range."""
+    i = index._array
+    if i.dtype.kind not in "iu":
+        raise DtypeError(
+            f"{name}: the index must be int64. Got {describe(index)}. Convert with .long()."
+        )
+    check_same_device(name, [input, index])
+    if i.size and type(i) is np.ndarray and not (0 <= i.min() and i.max() < limit):
+        raise IndexRangeError(
+            f"{name}: every index must be from 0 to {limit - 1}, the length of axis {axis} of "
+            f"{describe(input)}. Got {int(i.min())} to {int(i.max())}."
+        )
+    return i
+
+
+def gather(input: Any, dim: int, index: Any) -> Any:
+    """`out[i][j] = input[index[i][j]][j]` for dim 0, and so on for other axes.
+
+    Args:
+        input: Tensor.
+        dim: The axis that `index` runs along.
+        index: int64, as many axes as `input`.
+
+    Returns:
+        Tensor of the shape of `index`.
+
+    Raises:
+        ShapeError: The ranks differ, or an index is outside.
+    """
+    if not input._array.ndim:
+        return gather(input.reshape(1), 0, index.reshape(1)).reshape(index._array.shape)
+    axis = shape.axis_of("gather", input._array.ndim, dim)
+    if index._array.ndim != input._array.ndim:
+        raise ShapeError(
+            f"gather: index must have as many axes as the input. Got {describe(index)} for "
+            f"{describe(input)}."
+        )
+    i = _index_array("gather", input, axis, index, limit=input._array.shape[axis])
+    return _GATHER(input, axis=axis, index=i, source=input._array.shape)
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """`gather` that broadcasts; without an axis, from the flat tensor."""
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    axis = shape.axis_of("take_along_dim", input.ndim, dim)
+    common = [
+        max(m, n) if k != axis else 0
+        for k, (m, n) in enumerate(zip(input.shape, indices.shape, strict=True))
+    ]
+    x = shape.broadcast_to(
+        input, [n if k != axis else input.shape[k] for k, n in enumerate(common)]
+    )
+    i = shape.broadcast_to(
+        indices, [n if k != axis else indices.shape[k] for k, n in enumerate(common)]
+    )
+    return gather(x, axis, i)
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """A copy of `input` with `src` added at the places that `index` names along `dim`."""
+    axis = shape.axis_of("scatter_add", input.ndim, dim)
+    i = _index_array("scatter_add", input, axis, index, limit=input._array.shape[axis])
+    part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
+    return input + _SCATTER_SUM(part, axis=axis, index=i, source=input._array.shape)
+
+
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
+    """A copy of `input` with `src` (or a number) written where `index` names along `dim`."""
+    src = value if src is None else src
+    axis = shape.axis_of("scatter", input.ndim, dim)
+    i = _index_array("scatter", input, axis, index, limit=input._array.shape[axis])
+    out = input.clone()
+    grid = _grid(input._array, axis, i)
+    if isinstance(src, primitive.Tensor) and src._array.ndim:
+        src = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
+    out[tuple(wrap(part) for part in grid)] = src
+    return out
+
+
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The slices of `input` at the positions `index` (int64[n]) along `dim`."""
+    axis = shape.axis_of("index_select", input.ndim, dim)
+    i = _index_array("index_select", input, axis, index, limit=input._array.shape[axis])
+    if i.ndim > 1:
+        raise ShapeError(f"index_select: index must have one axis. Got {describe(index)}.")
+    return input[(slice(None),) * axis + (wrap(i.reshape(-1)),)]
+
+
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where `mask` is true, as one axis."""
+    common = shape.broadcast_shapes(input.shape, mask.shape)
+    return shape.broadcast_to(input, common)[shape.broadcast_to(mask, common)]
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The positions of elements that are not 0: int64[n, ndim], or one tensor per axis."""
+    a = input._array
+    if not a.ndim:
+        a = a.reshape(1)
+    found = tuple(wrap(part) for part in a.nonzero())
+    return found if as_tuple else shape.stack(found, 1)
+
+
+# ---- order ---------------------------------------------------------------------------------------
+
+
+class Sorted(NamedTuple):
+    """Values in order and where they were."""
+
+    values: Any
+    indices: Any
+
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The positions (int64) that sort `input` along `dim`; equal elements keep their order."""
+    a = input._array
+    if not a.ndim:
+        return input.new_zeros((), dtype=dtypes.int64)
+    axis = shape.axis_of("argsort", a.ndim, dim)
+    xp = backend.namespace(a)
+    if not descending:
+        return wrap(xp.argsort(a, axis=axis, kind="stable"))
+    flipped = xp.argsort(xp.flip(a, axis), axis=axis, kind="stable")
+    return wrap(xp.flip(a.shape[axis] - 1 - flipped, axis).copy())
+
+
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
+    """`(values, indices)` in order along `dim`; equal elements keep their order."""
+    indices = argsort(input, dim, descending)
+    return Sorted(gather(input, dim, indices) if input.ndim else input.clone(), indices)
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
+    """The `k` largest (or smallest) elements along `dim` in order, and where they are.
+
+    Raises:
+        ArgumentError: `k` is negative or larger than the axis.
+    """
+    axis = shape.axis_of("topk", input.ndim, dim)
+    length = input._array.shape[axis] if input.ndim else 1
+    if not 0 <= k <= length:
+        raise ArgumentError(
+            f"topk: k must be from 0 to {length}, the length of axis {axis} of {describe(input)}. "
+            f"Got {k}."
+        )
+    indices = (
+        shape.narrow(argsort(input, axis, largest), axis, 0, k) if input.ndim else (argsort(input))
+    )
+    return Sorted(gather(input, axis, indices) if input.ndim else input.clone(), indices)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """int64[..., num_classes] with a 1 at each class number.
+
+    Raises:
+        DtypeError: The classes are not integers.
+        IndexRangeError: A class is outside.
+    """
+    a = tensor._array
+    if a.dtype.kind not in "iu":
+        raise DtypeError(f"one_hot: classes must be int64. Got {describe(tensor)}. Use .long().")
+    if num_classes < 0:
+        num_classes = int(a.max()) + 1 if a.size else 0
+    elif a.size and not (0 <= int(a.min()) and int(a.max()) < num_classes):
+        raise IndexRangeError(
+            f"one_hot: classes must be from 0 to {num_classes - 1}. "
+            f"Got {int(a.min())} to {int(a.max())}."
+        )
+    xp = backend.namespace(a)
+    return wrap((a[..., None] == xp.arange(num_classes)).astype(np.int64))
+
+
+def unique(
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements (or slices along `dim`) in order."""
+    xp = backend.namespace(input._array)
+    found = xp.unique(
+        input._array, return_inverse=return_inverse, return_counts=return_counts, axis=dim
+    )
+    if not isinstance(found, tuple):
+        return wrap(found)
+    out = [wrap(part) for part in found]
+    if return_inverse and dim is None:
+        out[1] = out[1].reshape(input.shape)
+    return tuple(out)
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonal of the axes `dim1` and `dim2`, as the last axis."""
+    ndim = input.ndim
+    i, j = shape.axis_of("diagonal", ndim, dim1), shape.axis_of("diagonal", ndim, dim2)
+    moved = shape.movedim(input, (i, j), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    steps = np.arange(length)
+    where = backend.device_of(input._array)
+    index = [wrap(backend.from_host(steps + max(s, 0), where)) for s in (-offset, offset)]
+    return moved[(..., *index)]
+
+
+def diag(input: Any, diagonal_: int = 0) -> Any:
+    """The diagonal of a matrix, or a matrix with the vector on its diagonal."""
+    if input.ndim == 2:
+        return diagonal(input, diagonal_)
+    n = input.shape[0] + math.floor(math.fabs(diagonal_))
+    out = input.new_zeros((n, n))
+    steps = np.arange(input.shape[0])
+    where = backend.device_of(input._array)
+    rows, columns = (
+        wrap(backend.from_host(steps + max(s, 0), where)) for s in (-diagonal_, diagonal_)
+    )
+    out[rows, columns] = input
+    return out

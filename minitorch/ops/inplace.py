@@ -1,0 +1,233 @@
+"""In-place writes: the memory changes, and the graph learns of it or the write is refused.
+
+Every write raises the version of the memory, which all tensors that see it share, so that backward
+notices when a saved value was overwritten. A recorded write gives the tensor a new history; a view
+hands the news to its base, and other views of the base renew their history when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import backend, dtypes
+from ..autograd.mode import state
+from ..errors import DtypeError, GraphError, ShapeError, describe
+from . import primitive
+from .primitive import Op, cast, edge_of, finish, new_node, version_of, wrap
+
+
+def bump(t: Any, name: str) -> None:
+    """Notes that `name` wrote into the memory of `t`."""
+    version = version_of(t)
+    version[0] += 1
+    version[1] = name
+
+
+def check_writable(t: Any, name: str, recorded: bool) -> None:
+    """Raises where a write would give wrong gradients or hit shared elements.
+
+    Raises:
+        GraphError: The tensor is a leaf that requires grad, or a view of one.
+        ShapeError: Several elements share one place in memory.
+    """
+    if t._view is not None:
+        t._sync_view()
+    if recorded:
+        base = t._view.base if t._view is not None else t
+        if base._rg and base._node is None:
+            what = "a leaf that requires grad" if base is t else "a view of such a leaf"
+            raise GraphError(
+                f"{name}: {what} cannot be changed in place while operations are recorded. "
+                f"Got {describe(t)}. Write it under no_grad, or use the out-of-place form."
+            )
+        if t._rg and t._node is None and base is not t:
+            raise GraphError(
+                f"{name}: this view was made under no_grad and cannot take a recorded write. "
+                f"Got {describe(t)}. Make the view outside of no_grad."
+            )
+    flags = t._array.flags
+    if not getattr(flags, "writeable", True) or (t._array.size > 1 and 0 in t._array.strides):
+        raise ShapeError(
+            f"{name}: several elements of this expanded tensor share one place in memory. "
+            f"Got {describe(t)}. Call .clone() first."
+        )
+
+
+def written(
+    t: Any,
+    name: str,
+    write: Callable[[Any], None],
+    op: Op,
+    inputs: tuple[Any, ...],
+    params: dict[str, Any],
+) -> Any:
+    """Runs `write(array)`, and records `op` of the old `t` and the other inputs.
+
+    Args:
+        t: The tensor to change.
+        name: The operation's name for messages.
+        write: Writes into the array it is given.
+        op: Its rule gives the gradients of the old tensor and of the other inputs.
+        inputs: `t` and the other inputs.
+        params: Options of `op`.
+
+    Returns:
+        `t`.
+    """
+    recorded = bool(state.recording) and any(x._rg for x in inputs)
+    check_writable(t, name, recorded)
+    node = None
+    if recorded:
+        node = new_node(op, tuple([edge_of(x) for x in inputs]), params)
+        node.shapes = tuple(x._array.shape for x in inputs)
+    write(t._array)
+    bump(t, name)
+    if node is not None:
+        rebase(t, node)
+    return t
+
+
+def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """`t.name_(…)`: computes `function(t, …)` and puts the result into the memory of `t`.
+
+    Raises:
+        DtypeError: The result's dtype cannot be written into the dtype of `t`.
+        ShapeError: The result has another shape than `t`.
+    """
+    others = [x for x in (*args, *options.values()) if isinstance(x, primitive.Tensor)]
+    recorded = bool(state.recording) and (t._rg or any(x._rg for x in others))
+    check_writable(t, name, recorded)
+    # The recorded operation may save the old values, which the write is about to replace.
+    old = _shadow(t) if recorded else t
+    args = tuple(old if x is t else x for x in args)
+    result = function(old, *args, **options)
+    _check_result(t, name, result)
+    new = cast(result, t._array.dtype)
+    t._array[...] = new._array
+    bump(t, name)
+    if recorded:
+        rebase(t, new._node)
+    return t
+
+
+def _shadow(t: Any) -> Any:
+    """A Tensor with a copy of the values of `t` and its place in the graph."""
+    old = wrap(t._array.copy())
+    old._node = edge_of(t)
+    old._rg = t._rg
+    return old
+
+
+def _check_result(t: Any, name: str, result: Any) -> None:
+    if result._array.shape != t._array.shape:
+        raise ShapeError(
+            f"{name}: the result must have the shape of the tensor it is written to. "
+            f"Got {describe(result)} for {describe(t)}. Use the out-of-place form."
+        )
+    if not dtypes.can_cast(result.dtype, t.dtype):
+        raise DtypeError(
+            f"{name}: a result of {result.dtype.name} cannot be written into {describe(t)}. "
+            "Convert the tensor first, or use the out-of-place form."
+        )
+
+
+class _ViewWrite(Op):
+    """A base after one of its views was overwritten with new values."""
+
+    name = "view_write"
+
+    def backward(self, node: Any, g: Any, saved: Any) -> Any:
+        replay = node.params["view"].replay
+        region = replay(g)
+        if node.edges[0] is None:
+            return None, region
+        return _erased(g, view=node.params["view"]), region
+
+
+def _erase(g: Any, *, view: Any) -> Any:
+    out = g.copy()
+    view.replay(out)[...] = 0
+    return out
+
+
+_erased = primitive.Primitive("erase_view", _erase, (lambda g, *, view: _erased(g, view=view),))
+_VIEW_WRITE = _ViewWrite()
+
+
+def rebase(t: Any, node: Any) -> None:
+    """Gives `t` the new history `node`; a view passes the news on to its base."""
+    version = version_of(t)
+    version[2] += 1
+    view = t._view
+    if view is None:
+        t._node, t._rg = node, node is not None
+        return
+    base = view.base
+    if base._view is not None:
+        base._sync_view()
+    write = new_node(_VIEW_WRITE, (edge_of(base), node), {"view": view})
+    base._node, base._rg = write, True
+    t._sync_view()
+
+
+def copy_(t: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Writes the values of `src`, broadcast and converted, into `t`; across devices as well."""
+    if not isinstance(src, primitive.Tensor):
+        src = wrap(backend.namespace(t._array).asarray(src))
+    where = backend.device_of(t._array)
+
+    def moved(old: Any) -> Any:
+        from .shape import broadcast_to
+
+        same = src if backend.device_of(src._array) == where else src.to(where)
+        return broadcast_to(cast(same, t._array.dtype), t._array.shape)
+
+    recorded = bool(state.recording) and (t._rg or src._rg)
+    check_writable(t, "copy_", recorded)
+    new = moved(t)
+    t._array[...] = new._array
+    bump(t, "copy_")
+    if recorded:
+        node = finish(_COPY, new._array, (new,), {})._node
+        rebase(t, node)
+    return t
+
+
+class _Copy(Op):
+    name = "copy"
+    vjps = (lambda g: g,)
+
+
+_COPY = _Copy()
+
+
+def fill_(t: Any, value: Any) -> Any:
+    """Sets every element to a number or 0-d tensor."""
+    if isinstance(value, primitive.Tensor):
+        return copy_(t, value)
+    check_writable(t, "fill_", bool(state.recording) and t._rg)
+    t._array[...] = value
+    bump(t, "fill_")
+    if state.recording and t._rg:
+        _detach_history(t)
+    return t
+
+
+def zero_(t: Any) -> Any:
+    """Sets every element to 0."""
+    return fill_(t, 0)
+
+
+def _detach_history(t: Any) -> None:
+    """After a constant fill, nothing that came before reaches `t`."""
+    node = new_node(_FILLED, (None,), {})
+    rebase(t, node)
+
+
+class _Filled(Op):
+    name = "fill"
+    vjps = (None,)
+
+
+_FILLED = _Filled()

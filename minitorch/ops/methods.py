@@ -1,0 +1,203 @@
+"""Which operations are methods and operators of Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import elementwise as el
+from . import indexing, inplace, linalg, reduction, sampling, shape
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return call
+
+
+def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return inplace.apply_(self, name, function, *args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place form of `{name.rstrip('_')}`."
+    return method
+
+
+def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """An in-place operator; NotImplemented for operands that are no numbers or tensors."""
+
+    def method(self: Any, other: Any) -> Any:
+        return inplace.apply_(self, name, function, other)
+
+    return method
+
+
+class TensorMethods:
+    """The operations as methods; each is the function of the same name."""
+
+    __slots__ = ()
+
+    # operators
+    __add__ = el.ADD.function
+    __radd__ = _reflected(el.ADD.function)
+    __iadd__ = _operator("add_", el.ADD.function)
+    __sub__ = el.SUB.function
+    __rsub__ = _reflected(el.SUB.function)
+    __isub__ = _operator("sub_", el.SUB.function)
+    __mul__ = el.MUL.function
+    __rmul__ = _reflected(el.MUL.function)
+    __imul__ = _operator("mul_", el.MUL.function)
+    __truediv__ = el.DIV.function
+    __rtruediv__ = _reflected(el.DIV.function)
+    __itruediv__ = _operator("div_", el.DIV.function)
+    __floordiv__ = el.FLOOR_DIVIDE.function
+    __rfloordiv__ = _reflected(el.FLOOR_DIVIDE.function)
+    __ifloordiv__ = _operator("floor_divide_", el.FLOOR_DIVIDE.function)
+    __mod__ = el.REMAINDER.function
+    __rmod__ = _reflected(el.REMAINDER.function)
+    __imod__ = _operator("remainder_", el.REMAINDER.function)
+    __pow__ = el.pow
+    __rpow__ = _reflected(el.POW.function)
+    __ipow__ = _operator("pow_", el.pow)
+    __matmul__ = linalg.matmul
+    __rmatmul__ = _reflected(linalg.matmul)
+    __imatmul__ = _operator("matmul_", linalg.matmul)
+    __neg__ = el.neg
+    __abs__ = el.abs
+    __invert__ = el.bitwise_not
+    __and__ = el.bitwise_and
+    __rand__ = _reflected(el.bitwise_and)
+    __iand__ = _operator("bitwise_and_", el.bitwise_and)
+    __or__ = el.bitwise_or
+    __ror__ = _reflected(el.bitwise_or)
+    __ior__ = _operator("bitwise_or_", el.bitwise_or)
+    __xor__ = el.bitwise_xor
+    __rxor__ = _reflected(el.bitwise_xor)
+    __ixor__ = _operator("bitwise_xor_", el.bitwise_xor)
+    __lshift__ = el.bitwise_left_shift
+    __rshift__ = el.bitwise_right_shift
+    __eq__ = el.eq  # type: ignore[assignment]
+    __ne__ = el.ne  # type: ignore[assignment]
+    __lt__ = el.lt
+    __le__ = el.le
+    __gt__ = el.gt
+    __ge__ = el.ge
+    __getitem__ = indexing.getitem
+    __setitem__ = indexing.setitem
+
+    # elementwise
+    add, sub, mul, pow = el.add, el.sub, el.mul, el.pow
+    div = divide = el.divide
+    true_divide, floor_divide = el.true_divide, el.floor_divide
+    subtract, multiply, remainder, fmod = el.sub, el.mul, el.remainder, el.fmod
+    neg = negative = el.neg
+    abs = absolute = el.abs
+    square, reciprocal, sqrt, rsqrt = el.square, el.reciprocal, el.sqrt, el.rsqrt
+    exp, exp2, expm1 = el.exp, el.exp2, el.expm1
+    log, log2, log10, log1p = el.log, el.log2, el.log10, el.log1p
+    sin, cos, tan = el.sin, el.cos, el.tan
+    asin, acos, atan, atan2 = el.asin, el.acos, el.atan, el.atan2
+    sinh, cosh, tanh = el.sinh, el.cosh, el.tanh
+    asinh, acosh, atanh = el.asinh, el.acosh, el.atanh
+    sigmoid, relu, erf, logaddexp = el.sigmoid, el.relu, el.erf, el.logaddexp
+    sign, floor, ceil, trunc, round, frac = el.sign, el.floor, el.ceil, el.trunc, el.round, el.frac
+    eq, ne, lt, le, gt, ge = el.eq, el.ne, el.lt, el.le, el.gt, el.ge
+    logical_and, logical_or, logical_xor = el.logical_and, el.logical_or, el.logical_xor
+    logical_not, bitwise_not, bitwise_and = el.logical_not, el.bitwise_not, el.bitwise_and
+    bitwise_or, bitwise_xor = el.bitwise_or, el.bitwise_xor
+    isnan, isinf, isfinite, signbit = el.isnan, el.isinf, el.isfinite, el.signbit
+    isclose, allclose, equal = el.isclose, el.allclose, el.equal
+    maximum, minimum = el.maximum, el.minimum
+    clamp = clip = el.clamp
+    clamp_min, clamp_max = el.clamp_min, el.clamp_max
+    lerp, addcmul, addcdiv, nan_to_num = el.lerp, el.addcmul, el.addcdiv, el.nan_to_num
+    masked_fill, clone = el.masked_fill, el.clone
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """This tensor where `condition` is true, else `other`."""
+        return el.where(condition, self, other)
+
+    # reduction
+    sum, mean, var, std, prod = (
+        reduction.sum,
+        reduction.mean,
+        reduction.var,
+        reduction.std,
+        reduction.prod,
+    )
+    max, min, amax, amin = reduction.max, reduction.min, reduction.amax, reduction.amin
+    argmax, argmin, median = reduction.argmax, reduction.argmin, reduction.median
+    all, any, count_nonzero = reduction.all, reduction.any, reduction.count_nonzero
+    cumsum, cumprod, logsumexp = reduction.cumsum, reduction.cumprod, reduction.logsumexp
+    softmax, log_softmax, norm = reduction.softmax, reduction.log_softmax, reduction.norm
+    bincount = reduction.bincount
+
+    # shape
+    reshape, view, view_as, reshape_as = shape.reshape, shape.view, shape.view_as, shape.reshape_as
+    flatten, unflatten, ravel = shape.flatten, shape.unflatten, shape.ravel
+    squeeze, unsqueeze, permute = shape.squeeze, shape.unsqueeze, shape.permute
+    transpose = swapaxes = shape.transpose
+    t, movedim, moveaxis = shape.t, shape.movedim, shape.movedim
+    expand, expand_as, broadcast_to = shape.expand, shape.expand_as, shape.broadcast_to
+    repeat, tile, narrow, select = shape.repeat, shape.tile, shape.narrow, shape.select
+    split, chunk, unbind = shape.split, shape.chunk, shape.unbind
+    flip, roll, tril, triu, contiguous = (
+        shape.flip,
+        shape.roll,
+        shape.tril,
+        shape.triu,
+        shape.contiguous,
+    )
+
+    # indexing
+    gather, scatter, scatter_add = indexing.gather, indexing.scatter, indexing.scatter_add
+    index_select, masked_select = indexing.index_select, indexing.masked_select
+    take_along_dim, nonzero, unique = indexing.take_along_dim, indexing.nonzero, indexing.unique
+    sort, argsort, topk = indexing.sort, indexing.argsort, indexing.topk
+    diagonal, diag = indexing.diagonal, indexing.diag
+
+    # linear algebra
+    matmul, mm, bmm, mv, dot = linalg.matmul, linalg.mm, linalg.bmm, linalg.mv, linalg.dot
+    outer, addmm, baddbmm = linalg.outer, linalg.addmm, linalg.baddbmm
+
+    # in place
+    add_, sub_ = _in_place("add_", el.add), _in_place("sub_", el.sub)
+    mul_, div_ = _in_place("mul_", el.mul), _in_place("div_", el.divide)
+    pow_, neg_, abs_ = (
+        _in_place("pow_", el.pow),
+        _in_place("neg_", el.neg),
+        _in_place("abs_", el.abs),
+    )
+    exp_, log_, sqrt_ = (
+        _in_place("exp_", el.exp),
+        _in_place("log_", el.log),
+        _in_place("sqrt_", el.sqrt),
+    )
+    rsqrt_, square_ = _in_place("rsqrt_", el.rsqrt), _in_place("square_", el.square)
+    reciprocal_ = _in_place("reciprocal_", el.reciprocal)
+    sin_, cos_ = _in_place("sin_", el.sin), _in_place("cos_", el.cos)
+    relu_, sigmoid_ = _in_place("relu_", el.relu), _in_place("sigmoid_", el.sigmoid)
+    tanh_ = _in_place("tanh_", el.tanh)
+    floor_, ceil_, round_ = (
+        _in_place("floor_", el.floor),
+        _in_place("ceil_", el.ceil),
+        _in_place("round_", el.round),
+    )
+    clamp_ = clip_ = _in_place("clamp_", el.clamp)
+    clamp_min_ = _in_place("clamp_min_", el.clamp_min)
+    clamp_max_ = _in_place("clamp_max_", el.clamp_max)
+    lerp_, addcmul_ = _in_place("lerp_", el.lerp), _in_place("addcmul_", el.addcmul)
+    addcdiv_ = _in_place("addcdiv_", el.addcdiv)
+    masked_fill_ = _in_place("masked_fill_", el.masked_fill)
+    scatter_ = _in_place("scatter_", indexing.scatter)
+    scatter_add_ = _in_place("scatter_add_", indexing.scatter_add)
+    logical_not_ = _in_place("logical_not_", el.logical_not)
+    tril_, triu_ = _in_place("tril_", shape.tril), _in_place("triu_", shape.triu)
+    copy_, fill_, zero_ = inplace.copy_, inplace.fill_, inplace.zero_
+
+    # random
+    uniform_, normal_, bernoulli_ = sampling.uniform_, sampling.normal_, sampling.bernoulli_
+    exponential_, random_ = sampling.exponential_, sampling.random_
+    bernoulli, multinomial = sampling.bernoulli, sampling.multinomial

@@ -1,0 +1,542 @@
+"""Reductions over axes, cumulative operations, and statistics made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from . import elementwise as el
+from . import primitive, shape
+from .primitive import OUT, Primitive, cast, finish, nondiff, wrap
+
+Dim = int | tuple[int, ...] | list[int] | None
+
+
+def axes_of(name: str, ndim: int, dim: Dim) -> tuple[int, ...]:
+    """The axes that `dim` names, as non-negative numbers; all axes for None and for ().
+
+    Raises:
+        ShapeError: An axis is out of range or named twice.
+    """
+    if dim is None or (isinstance(dim, tuple | list) and not dim):
+        return tuple(range(ndim))
+    given = (dim,) if isinstance(dim, int) else tuple(dim)
+    out = tuple(shape.axis_of(name, ndim, d) for d in given)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{name}: an axis may be named once. Got dim={dim} for {ndim} axes.")
+    return out
+
+
+def _widened(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype in which it is summed: integers and bool become int64."""
+    if dtype is not None:
+        return cast(x, dtypes.of(dtype).numpy)
+    array = getattr(x, "_array", x)
+    return cast(x, dtypes.int64.numpy) if array.dtype.kind in "iub" else x
+
+
+def _sum_forward(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> Any:
+    if a.dtype in dtypes.HALF:
+        return a.astype(np.float32).sum(axis=axes, keepdims=keepdim).astype(a.dtype)
+    if type(a) is np.ndarray:
+        return np.add.reduce(a, axis=axes, keepdims=keepdim)
+    return a.sum(axis=axes, keepdims=keepdim)
+
+
+def _spread(g: Any, axes: tuple[int, ...], keepdim: bool, shape_: Any) -> Any:
+    """`g` with the reduced axes put back as 1, then broadcast to the input's shape."""
+    if not keepdim and axes and len(axes) < len(shape_):
+        g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape_)))
+    elif not keepdim:
+        g = g.reshape((1,) * len(shape_))
+    return shape.broadcast_to(g, shape_)
+
+
+_SUM = Primitive(
+    "sum",
+    _sum_forward,
+    (lambda g, *, axes, keepdim, shape: _spread(g, axes, keepdim, shape),),
+)
+
+
+def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum over the axes `dim` (all of them for None); integers are summed as int64."""
+    x = _widened(input, dtype)
+    a = getattr(x, "_array", x)
+    axes = axes_of("sum", a.ndim, dim)
+    return _SUM(x, axes=axes, keepdim=keepdim, shape=a.shape)
+
+
+def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean over the axes `dim`.
+
+    Raises:
+        DtypeError: The input is integer or bool.
+    """
+    x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
+    a = getattr(x, "_array", x)
+    _need_float("mean", a)
+    axes = axes_of("mean", a.ndim, dim)
+    count = math.prod(a.shape[i] for i in axes)
+    if a.dtype in dtypes.HALF:
+        total = _SUM(cast(x, np.dtype(np.float32)), axes=axes, keepdim=keepdim, shape=a.shape)
+        return cast(total / count if count else total * math.nan, a.dtype)
+    return _MEAN(x, axes=axes, keepdim=keepdim, shape=a.shape, count=count)
+
+
+def _mean_forward(a: Any, *, axes: Any, keepdim: bool, shape: Any, count: int) -> Any:
+    total = _sum_forward(a, axes=axes, keepdim=keepdim, shape=shape)
+    factor = a.dtype.type(count)
+    if not count:
+        return total * a.dtype.type(math.nan)
+    return total / factor
+
+
+_MEAN = Primitive(
+    "mean",
+    _mean_forward,
+    (
+        lambda g, *, axes, keepdim, shape, count: _spread(
+            g / count if count else g, axes, keepdim, shape
+        ),
+    ),
+)
+
+
+def _need_float(name: str, a: Any) -> None:
+    if a.dtype.kind in "iub":
+        raise DtypeError(
+            f"{name}: the input must be floating. Got {describe(a)}. Convert it with .float()."
+        )
+
+
+def var(
+    input: Any,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The variance over the axes `dim`, divided by `count - correction` (1 by default)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    a = input._array
+    _need_float("var", a)
+    axes = axes_of("var", a.ndim, dim)
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    count = math.prod(a.shape[i] for i in axes)
+    centred = input - mean(input, axes, True) if a.ndim else input - input
+    total = sum(el.square(centred), axes, keepdim) if a.ndim else el.square(centred)
+    freedom = max_number(count - correction, 0)
+    return total / freedom if freedom else total / total.new_zeros(())
+
+
+def max_number(a: float, b: float) -> float:
+    """The larger of two numbers (this module's `max` is the reduction)."""
+    return a if a > b else b
+
+
+def std(
+    input: Any,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The square root of `var`."""
+    return el.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
+
+
+def var_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
+    """`(var, mean)` over the axes `dim`."""
+    return var(input, dim, **options), mean(input, dim, options.get("keepdim", False))
+
+
+def std_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
+    """`(std, mean)` over the axes `dim`."""
+    return std(input, dim, **options), mean(input, dim, options.get("keepdim", False))
+
+
+# ---- extrema -------------------------------------------------------------------------------------
+
+
+def _extreme(name: str) -> Primitive:
+    def forward(a: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
+        return getattr(a, name)(axis=axes, keepdims=keepdim)
+
+    def rule(g: Any, a: Any, out: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
+        # Equal extrema share the gradient evenly, as in PyTorch's amax and amin.
+        hit = cast(a == _spread(out, axes, keepdim, shape), getattr(a, "_array", a).dtype)
+        return _spread(g, axes, keepdim, shape) * hit / sum(hit, axes, True)
+
+    return Primitive(f"a{name}", forward, (rule,), (0, OUT))
+
+
+_AMAX, _AMIN = _extreme("max"), _extreme("min")
+
+
+def _need_elements(name: str, a: Any, axes: tuple[int, ...]) -> None:
+    if 0 in [a.shape[i] for i in axes]:
+        raise ShapeError(
+            f"{name}: the reduced axes must not be empty. Got {describe(a)}, axes {axes}. "
+            "There is no extremum of nothing."
+        )
+
+
+def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+    """The largest value over the axes `dim`; equal ones share the gradient."""
+    axes = axes_of("amax", input._array.ndim, dim)
+    _need_elements("amax", input._array, axes)
+    return _AMAX(input, axes=axes, keepdim=keepdim, shape=input._array.shape)
+
+
+def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+    """The smallest value over the axes `dim`; equal ones share the gradient."""
+    axes = axes_of("amin", input._array.ndim, dim)
+    _need_elements("amin", input._array, axes)
+    return _AMIN(input, axes=axes, keepdim=keepdim, shape=input._array.shape)
+
+
+class Extremum(NamedTuple):
+    """Values along an axis and where they were found."""
+
+    values: Any
+    indices: Any
+
+
+def _extremum(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
+    if isinstance(dim, primitive.Tensor):
+        return el.maximum(input, dim) if name == "max" else el.minimum(input, dim)
+    if dim is None:
+        return amax(input) if name == "max" else amin(input)
+    indices = (argmax if name == "max" else argmin)(input, dim, True)
+    from .indexing import gather
+
+    values = gather(input, dim, indices) if input.ndim else input.clone()
+    if not keepdim and input.ndim:
+        axis = shape.axis_of(name, input.ndim, dim)
+        values, indices = values.squeeze(axis), indices.squeeze(axis)
+    return Extremum(values, indices)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; with an axis `(values, indices)`; with a tensor, elementwise."""
+    return _extremum("max", input, dim, keepdim)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; with an axis `(values, indices)`; with a tensor, elementwise."""
+    return _extremum("min", input, dim, keepdim)
+
+
+def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
+    a = input._array
+    if dim is None:
+        _need_elements(name, a, tuple(range(a.ndim)))
+        flat = getattr(a.reshape(-1), name)(0)
+        return shape.reshape(
+            wrap(backend.namespace(a).asarray(flat)), (1,) * a.ndim if keepdim else ()
+        )
+    axis = shape.axis_of(name, a.ndim, dim)
+    if not a.ndim:
+        return input.new_zeros((), dtype=dtypes.int64)
+    _need_elements(name, a, (axis,))
+    return wrap(getattr(a, name)(axis=axis, keepdims=keepdim))
+
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The position (int64) of the first largest element, in the flat tensor or along `dim`."""
+    return _argument("argmax", input, dim, keepdim)
+
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The position (int64) of the first smallest element, in the flat tensor or along `dim`."""
+    return _argument("argmin", input, dim, keepdim)
+
+
+# ---- products, logic, counts ---------------------------------------------------------------------
+
+
+def _prod_forward(a: Any, *, axis: int, keepdim: bool) -> Any:
+    return a.prod(axis=axis, keepdims=keepdim)
+
+
+def _prod_rule(g: Any, a: Any, *, axis: int, keepdim: bool) -> Any:
+    """Products of all the other elements, right also where elements are 0."""
+    size = getattr(a, "_array", a).shape[axis]
+    if not keepdim:
+        g = shape.unsqueeze(g, axis)
+    before = shape.cat(
+        [
+            el.ones_like(shape.narrow(a, axis, 0, 1)),
+            cumprod(shape.narrow(a, axis, 0, size - 1), axis),
+        ],
+        axis,
+    )
+    flipped = shape.flip(a, (axis,))
+    after = shape.cat(
+        [
+            el.ones_like(shape.narrow(a, axis, 0, 1)),
+            cumprod(shape.narrow(flipped, axis, 0, size - 1), axis),
+        ],
+        axis,
+    )
+    return g * before * shape.flip(after, (axis,))
+
+
+_PROD = Primitive("prod", _prod_forward, (_prod_rule,), (0,))
+
+
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product of all elements, or along the axis `dim`; integers multiply as int64."""
+    x = _widened(input, dtype)
+    if dim is None:
+        return _PROD(x.reshape(-1), axis=0, keepdim=False)
+    if not x.ndim:
+        return x.clone()
+    return _PROD(x, axis=shape.axis_of("prod", x.ndim, dim), keepdim=keepdim)
+
+
+def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+    """True where all elements along `dim` are true."""
+    a = input._array
+    return wrap((a != 0).all(axis=axes_of("all", a.ndim, dim), keepdims=keepdim))
+
+
+def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+    """True where an element along `dim` is true."""
+    a = input._array
+    return wrap((a != 0).any(axis=axes_of("any", a.ndim, dim), keepdims=keepdim))
+
+
+def count_nonzero(input: Any, dim: Dim = None) -> Any:
+    """How many elements along `dim` are not 0 (int64)."""
+    return sum(el.ne(input, 0), dim)
+
+
+# ---- cumulative ----------------------------------------------------------------------------------
+
+
+def _cumsum_forward(a: Any, *, axis: int) -> Any:
+    if a.dtype in dtypes.HALF:
+        return a.astype(np.float32).cumsum(axis=axis).astype(a.dtype)
+    return a.cumsum(axis=axis)
+
+
+def _reversed_cumsum(g: Any, axis: int) -> Any:
+    return shape.flip(_CUMSUM(shape.flip(g, (axis,)), axis=axis), (axis,))
+
+
+_CUMSUM = Primitive("cumsum", _cumsum_forward, (lambda g, *, axis: _reversed_cumsum(g, axis),))
+
+
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The running sum along `dim`."""
+    x = _widened(input, dtype)
+    if not getattr(x, "_array", x).ndim:
+        return x.clone()
+    return _CUMSUM(x, axis=shape.axis_of("cumsum", x.ndim, dim))
+
+
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The running product along `dim`."""
+    x = _widened(input, dtype)
+    if not getattr(x, "_array", x).ndim:
+        return x.clone()
+    axis = shape.axis_of("cumprod", x.ndim, dim)
+    return _CUMPROD(x, axis=axis)
+
+
+def _cumprod_rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:
+    """`Σ_{k≥i} g_k out_k / a_i`; rows with a 0 are summed term by term."""
+    raw = getattr(a, "_array", a)
+    if bool((raw != 0).all()):
+        return _reversed_cumsum(g * out, axis) / a
+    n = raw.shape[axis]
+    parts = []
+    for i in range(n):
+        head = prod_before(a, axis, i)
+        tail = shape.narrow(a, axis, i + 1, n - i - 1)
+        later = shape.cat([el.ones_like(shape.narrow(a, axis, i, 1)), cumprod(tail, axis)], axis)
+        parts.append(sum_along(shape.narrow(g, axis, i, n - i) * later * head, axis))
+    return shape.cat(parts, axis)
+
+
+def prod_before(a: Any, axis: int, i: int) -> Any:
+    """The product of the first `i` elements along `axis`, with the axis kept."""
+    return _PROD(shape.narrow(a, axis, 0, i), axis=axis, keepdim=True)
+
+
+def sum_along(a: Any, axis: int) -> Any:
+    """The sum along one axis, with the axis kept; for arrays and Tensors."""
+    raw = getattr(a, "_array", a)
+    return _SUM(a, axes=(axis,), keepdim=True, shape=raw.shape)
+
+
+_CUMPROD = Primitive("cumprod", lambda a, *, axis: a.cumprod(axis=axis), (_cumprod_rule,), (0, OUT))
+
+
+# ---- log-sum-exp and softmax ---------------------------------------------------------------------
+
+
+def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
+    """`log Σ exp(input)` over the axes `dim`, without overflow."""
+    axes = axes_of("logsumexp", input.ndim, dim)
+    if not input.ndim:
+        return input.clone()
+    top = amax(input.detach(), axes, True)
+    top = el.where(el.isfinite(top), top, el.zeros_like(top))
+    total = el.log(sum(el.exp(input - top), axes, True)) + top
+    return total if keepdim else shape.squeeze(total, axes)
+
+
+def _softmax_forward(a: Any, *, axis: int) -> Any:
+    if a.dtype in dtypes.HALF:
+        return _softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    xp = backend.namespace(a)
+    y = xp.exp(a - a.max(axis=axis, keepdims=True, initial=-math.inf))
+    y /= y.sum(axis=axis, keepdims=True)
+    return y
+
+
+def _log_softmax_forward(a: Any, *, axis: int) -> Any:
+    if a.dtype in dtypes.HALF:
+        return _log_softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    xp = backend.namespace(a)
+    y = a - a.max(axis=axis, keepdims=True, initial=-math.inf)
+    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
+    return y
+
+
+_SOFTMAX = Primitive(
+    "softmax",
+    _softmax_forward,
+    (lambda g, o, *, axis: (g - sum_along(g * o, axis)) * o,),
+    (OUT,),
+)
+_LOG_SOFTMAX = Primitive(
+    "log_softmax",
+    _log_softmax_forward,
+    (lambda g, o, *, axis: g - el.exp(o) * sum_along(g, axis),),
+    (OUT,),
+)
+
+
+def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:
+    x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
+    _need_float(op.name, x._array)
+    if dim is None:
+        raise ArgumentError(
+            f"{op.name}: dim must be named. Got None for {describe(x)}. Use dim=-1 for classes."
+        )
+    if not x.ndim:
+        return shape.squeeze(_along(op, x.reshape(1), 0, None), 0)
+    return op(x, axis=shape.axis_of(op.name, x.ndim, dim))
+
+
+def softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """`exp(x) / Σ exp(x)` along `dim`.
+
+    Raises:
+        ArgumentError: No axis is named.
+    """
+    return _along(_SOFTMAX, input, dim, dtype)
+
+
+def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """`x - log Σ exp(x)` along `dim`.
+
+    Raises:
+        ArgumentError: No axis is named.
+    """
+    return _along(_LOG_SOFTMAX, input, dim, dtype)
+
+
+# ---- norms ---------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The vector norm `(Σ |x|^p)^(1/p)` over the axes `dim`; the gradient at 0 is 0.
+
+    Args:
+        input: Floating tensor.
+        p: `"fro"` (2), 0, 1, 2, inf, -inf or another number.
+        dim: The axes; None for all.
+        keepdim: Keep the reduced axes with length 1.
+        dtype: Compute in this dtype.
+    """
+    x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
+    _need_float("norm", x._array)
+    axes = axes_of("norm", x.ndim, dim)
+    order = 2.0 if p in ("fro", None) else float(p)
+    if order == math.inf or order == -math.inf:
+        return (amax if order > 0 else amin)(el.abs(x), axes, keepdim)
+    if order == 0:
+        return cast(sum(el.ne(x, 0), axes, keepdim), x._array.dtype)
+    if order == 1:
+        return sum(el.abs(x), axes, keepdim)
+    if order == 2:
+        return _root(sum(el.square(x), axes, keepdim))
+    total = sum(el.pow(el.abs(x), order), axes, keepdim)
+    positive = total > 0
+    safe = el.where(positive, total, el.ones_like(total))
+    return el.where(positive, el.pow(safe, 1 / order), el.zeros_like(total))
+
+
+def _root(total: Any) -> Any:
+    """sqrt with gradient 0 at 0."""
+    return finish(_ROOT, backend.namespace(total._array).sqrt(total._array), (total,), {})
+
+
+_ROOT = Primitive(
+    "norm",
+    lambda a: backend.namespace(a).sqrt(a),
+    (
+        lambda g, o: el.where(
+            o > 0, g / (el.where(o > 0, o, el.ones_like(o)) * 2), el.zeros_like(o)
+        ),
+    ),
+    (OUT,),
+)
+
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median; with an axis `(values, indices)`."""
+    from .indexing import gather
+
+    a = input._array
+    xp = backend.namespace(a)
+    if dim is None:
+        flat = input.reshape(-1)
+        order = xp.argsort(flat._array, kind="stable")
+        return flat[wrap(order[(a.size - 1) // 2 : (a.size - 1) // 2 + 1])].reshape(())
+    axis = shape.axis_of("median", a.ndim, dim)
+    order = xp.argsort(a, axis=axis, kind="stable")
+    middle = (a.shape[axis] - 1) // 2
+    indices = wrap(order.take(xp.asarray([middle]), axis=axis))
+    values = gather(input, axis, indices)
+    if not keepdim:
+        values, indices = values.squeeze(axis), indices.squeeze(axis)
+    return Extremum(values, indices)
+
+
+bincount_array = nondiff(
+    "bincount", lambda a, minlength: backend.namespace(a).bincount(a, minlength=minlength)
+)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each value 0, 1, … occurs in the flat integer tensor, or the sum of its weights."""
+    if weights is None:
+        return bincount_array(input, minlength=minlength)
+    xp = backend.namespace(input._array)
+    return wrap(xp.bincount(input._array, weights=weights._array, minlength=minlength))

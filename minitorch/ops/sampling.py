@@ -1,0 +1,229 @@
+"""Random tensors; every draw comes from a named stream of `minitorch.random`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes, random
+from ..autograd.mode import state
+from ..device import device as device_of
+from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from . import shape
+from .inplace import bump, check_writable
+from .primitive import wrap
+
+
+def draw(generator: Any = None, stream: str = "default") -> np.random.Generator:
+    """The NumPy generator of the next draw of `generator`, or of the stream."""
+    if isinstance(generator, np.random.Generator):
+        return generator
+    return (random.stream(stream) if generator is None else generator).numpy()
+
+
+def _made(array: np.ndarray, dtype: Any, where: Any, requires_grad: bool) -> Any:
+    d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
+    array = array.astype(d.numpy, copy=False)
+    t = wrap(array if where is None else backend.from_host(array, device_of(where)))
+    return t.requires_grad_() if requires_grad else t
+
+
+def _float_of(dtype: Any) -> Any:
+    """float64 draws for float64 tensors, else float32 draws."""
+    d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
+    if not d.is_floating_point:
+        raise DtypeError(f"random: the dtype must be floating. Got {d}. Use randint for integers.")
+    return np.float64 if d is dtypes.float64 else np.float32
+
+
+def rand(
+    *size: Any,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Uniform numbers from [0, 1)."""
+    array = draw(generator).random(shape.sizes_of(size), dtype=_float_of(dtype))
+    return _made(np.asarray(array), dtype, device, requires_grad)
+
+
+def randn(
+    *size: Any,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Numbers from the standard normal distribution."""
+    array = draw(generator).standard_normal(shape.sizes_of(size), dtype=_float_of(dtype))
+    return _made(np.asarray(array), dtype, device, requires_grad)
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Whole numbers from `[low, high)`; `randint(high, size)` starts at 0.
+
+    Raises:
+        ArgumentError: The range is empty.
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if high <= low:
+        raise ArgumentError(f"randint: high must be above low. Got [{low}, {high}).")
+    array = draw(generator).integers(low, high, shape.sizes_of((size,)))
+    return _made(np.asarray(array), dtypes.int64 if dtype is None else dtype, device, requires_grad)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    """The numbers 0 to n-1 in random order."""
+    array = draw(generator).permutation(n)
+    return _made(array, dtypes.int64 if dtype is None else dtype, device, False)
+
+
+def _like(input: Any, options: dict[str, Any]) -> dict[str, Any]:
+    return {"dtype": input.dtype, "device": input.device} | options
+
+
+def rand_like(input: Any, **options: Any) -> Any:
+    """`rand` with the shape, dtype and device of `input`."""
+    return rand(input.shape, **_like(input, options))
+
+
+def randn_like(input: Any, **options: Any) -> Any:
+    """`randn` with the shape, dtype and device of `input`."""
+    return randn(input.shape, **_like(input, options))
+
+
+def randint_like(input: Any, low: int, high: int | None = None, **options: Any) -> Any:
+    """`randint` with the shape, dtype and device of `input`."""
+    bounds = (0, low) if high is None else (low, high)
+    return randint(*bounds, input.shape, **_like(input, options))
+
+
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, **options: Any
+) -> Any:
+    """Normal numbers with the given means and standard deviations (numbers or tensors)."""
+    if size is None:
+        sizes = shape.broadcast_shapes(*[getattr(x, "shape", ()) for x in (mean, std)])
+    else:
+        sizes = tuple(size)
+    like = next((x for x in (mean, std) if hasattr(x, "device")), None)
+    if like is not None:
+        options = {"dtype": like.dtype, "device": like.device} | options
+    return randn(sizes, generator=generator, **options) * std + mean
+
+
+def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> Any:
+    """1 with the probability that `input` (or `p`) gives, else 0.
+
+    Raises:
+        ArgumentError: A probability outside of 0 to 1.
+    """
+    host = backend.to_host(input._array) if p is None else np.full(input.shape, p)
+    if host.size and not (0 <= host.min() and host.max() <= 1):
+        raise ArgumentError(
+            f"bernoulli: probabilities must be from 0 to 1. Got {host.min()} to {host.max()}."
+        )
+    hit = draw(generator).random(host.shape) < host
+    return _made(np.asarray(hit), input.dtype, input.device, False)
+
+
+def multinomial(
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Any:
+    """Draws class numbers with probabilities proportional to the rows of `input`.
+
+    Args:
+        input: f[..., classes], non-negative weights.
+        num_samples: Draws per row.
+        replacement: A class may be drawn again.
+
+    Returns:
+        int64[..., num_samples].
+
+    Raises:
+        ArgumentError: Negative weights, or more draws than classes without replacement.
+        ShapeError: More than two axes.
+    """
+    if input.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: 1 or 2 axes are needed. Got {describe(input)}.")
+    weights = np.atleast_2d(backend.to_host(input._array).astype(np.float64))
+    if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(1) <= 0).any():
+        raise ArgumentError(
+            "multinomial: weights must be finite and not negative, with a positive sum per row."
+        )
+    if not replacement and num_samples > (weights > 0).sum(1).min():
+        raise ArgumentError(
+            f"multinomial: without replacement at most {(weights > 0).sum(1).min()} classes can "
+            f"be drawn. Got num_samples={num_samples}. Pass replacement=True."
+        )
+    rng = draw(generator)
+    if replacement:
+        edges = np.cumsum(weights / weights.sum(1, keepdims=True), axis=1)
+        points = rng.random((weights.shape[0], num_samples))
+        rows = [np.searchsorted(e, p, side="right") for e, p in zip(edges, points, strict=True)]
+        found = np.minimum(np.stack(rows), weights.shape[1] - 1)
+    else:
+        # The largest of log(w) + Gumbel noise are a draw without replacement (Efraimidis 2006).
+        with np.errstate(divide="ignore"):
+            keys = np.log(weights) + rng.gumbel(size=weights.shape)
+        found = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
+    found = found if input.ndim == 2 else found[0]
+    return _made(found, dtypes.int64, input.device, False)
+
+
+def _fill(t: Any, name: str, array: Any) -> Any:
+    check_writable(t, name, bool(state.recording) and t._rg)
+    host = np.asarray(array).astype(t._array.dtype, copy=False)
+    t._array[...] = backend.from_host(host, t.device)
+    bump(t, name)
+    return t
+
+
+def uniform_(t: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `t` with uniform numbers from [a, b)."""
+    if a > b:
+        raise ArgumentError(f"uniform_: from must not be above to. Got [{a}, {b}).")
+    return _fill(t, "uniform_", draw(generator).random(t.shape) * (b - a) + a)
+
+
+def normal_(t: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `t` with normal numbers."""
+    if std < 0:
+        raise ArgumentError(f"normal_: std must not be negative. Got {std}.")
+    return _fill(t, "normal_", draw(generator).standard_normal(t.shape) * std + mean)
+
+
+def bernoulli_(t: Any, p: float = 0.5, *, generator: Any = None) -> Any:
+    """Fills `t` with 1 with probability `p`, else 0."""
+    return _fill(t, "bernoulli_", draw(generator).random(t.shape) < p)
+
+
+def exponential_(t: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `t` with exponential numbers of rate `lambd`."""
+    return _fill(t, "exponential_", draw(generator).exponential(1 / lambd, t.shape))
+
+
+def random_(t: Any, low: int = 0, high: int | None = None, *, generator: Any = None) -> Any:
+    """Fills `t` with whole numbers from [low, high), or from 0 to what the dtype holds."""
+    if high is None and low:
+        low, high = 0, low
+    if high is None:
+        high = 2**24 if t.dtype.is_floating_point else min(2**63 - 1, _largest(t.dtype))
+    return _fill(t, "random_", draw(generator).integers(low, high, t.shape))
+
+
+def _largest(d: Any) -> int:
+    return 2 if d is dtypes.bool_ else math.floor(float(np.iinfo(d.numpy).max)) + 1

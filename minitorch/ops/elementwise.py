@@ -9,8 +9,10 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
-from . import primitive
-from .primitive import OUT, Binary, Comparison, Primitive, Unary, cast, finish, nondiff, operands
+from . import families, primitive
+from .comparison import isnan
+from .families import Binary, Unary, operands
+from .primitive import OUT, Primitive, cast, finish
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
@@ -267,88 +269,6 @@ def frac(input: Any) -> Any:
     return input - trunc(input)
 
 
-# ---- comparisons and logic -----------------------------------------------------------------------
-
-eq = Comparison("eq", "equal")
-ne = Comparison("ne", "not_equal")
-lt = Comparison("lt", "less")
-le = Comparison("le", "less_equal")
-gt = Comparison("gt", "greater")
-ge = Comparison("ge", "greater_equal")
-logical_and = Comparison("logical_and", "logical_and")
-logical_or = Comparison("logical_or", "logical_or")
-logical_xor = Comparison("logical_xor", "logical_xor")
-
-
-class _Bitwise(Comparison):
-    """Bitwise operations of integers and bools.
-
-    Raises:
-        DtypeError: An operand is floating.
-    """
-
-    def __call__(self, a: Any, b: Any) -> Any:
-        result = super().__call__
-        for x in (a, b):
-            array = getattr(x, "_array", x)
-            if isinstance(x, float) or getattr(array, "dtype", np.dtype(int)).kind not in "iub":
-                raise DtypeError(
-                    f"{self.name}: operands must be integers or bool. "
-                    f"Got {describe(a)} and {describe(b)}. Convert with .long() or .bool()."
-                )
-        return result(a, b)
-
-
-bitwise_and = _Bitwise("bitwise_and", "bitwise_and")
-bitwise_or = _Bitwise("bitwise_or", "bitwise_or")
-bitwise_xor = _Bitwise("bitwise_xor", "bitwise_xor")
-bitwise_left_shift = _Bitwise("bitwise_left_shift", "left_shift")
-bitwise_right_shift = _Bitwise("bitwise_right_shift", "right_shift")
-logical_not = nondiff("logical_not", lambda a: _xp(a).logical_not(a))
-isnan = nondiff("isnan", lambda a: a != a)
-isinf = nondiff("isinf", lambda a: _xp(a).isinf(a))
-isfinite = nondiff("isfinite", lambda a: _xp(a).isfinite(a))
-signbit = nondiff("signbit", lambda a: _xp(a).signbit(a))
-
-
-def bitwise_not(input: Any) -> Any:
-    """Flips every bit; on bool, `logical_not`.
-
-    Raises:
-        DtypeError: `input` is floating.
-    """
-    array = getattr(input, "_array", input)
-    if array.dtype.kind not in "iub":
-        raise DtypeError(
-            f"bitwise_not: the operand must be integer or bool. Got {describe(input)}. "
-            "Use logical_not for floats."
-        )
-    return primitive.wrap(~array)
-
-
-def isclose(
-    input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
-    """`|input - other| <= atol + rtol * |other|`, elementwise."""
-    a, b = operands("isclose", input, other)
-    xp = _xp(a._array)
-    return primitive.wrap(xp.isclose(a._array, b._array, rtol=rtol, atol=atol, equal_nan=equal_nan))
-
-
-def allclose(
-    input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> bool:
-    """True if every element is close; waits for the device."""
-    return bool(isclose(input, other, rtol, atol, equal_nan).all())
-
-
-def equal(input: Any, other: Any) -> bool:
-    """True if shapes and all elements are equal; waits for the device."""
-    a, b = input._array, other._array
-    primitive.check_same_device("equal", [input, other])
-    return a.shape == b.shape and bool((a == b).all())
-
-
 # ---- selection -----------------------------------------------------------------------------------
 
 
@@ -422,7 +342,7 @@ def broadcasting(op: Primitive, *inputs: Any) -> Any:
     try:
         out = op(*inputs)
     except ValueError:
-        primitive.raise_broadcast(op.name, *inputs)
+        families.raise_broadcast(op.name, *inputs)
         raise
     if out._node is not None:
         out._node.shapes = tuple(t._array.shape for t in inputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
-from . import primitive, shape
+from . import joining, primitive, shape
 from .primitive import Op, Primitive, check_same_device, wrap
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
@@ -368,7 +368,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if not a.ndim:
         a = a.reshape(1)
     found = tuple(wrap(part) for part in a.nonzero())
-    return found if as_tuple else shape.stack(found, 1)
+    return found if as_tuple else joining.stack(found, 1)
 
 
 # ---- order ---------------------------------------------------------------------------------------
@@ -414,7 +414,9 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
             f"Got {k}."
         )
     indices = (
-        shape.narrow(argsort(input, axis, largest), axis, 0, k) if input.ndim else (argsort(input))
+        joining.narrow(argsort(input, axis, largest), axis, 0, k)
+        if input.ndim
+        else (argsort(input))
     )
     return Sorted(gather(input, axis, indices) if input.ndim else input.clone(), indices)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import comparison as cmp
+from . import cumulative, indexing, inplace, joining, linalg, reduction, sampling, shape, softmax
 from . import elementwise as el
-from . import indexing, inplace, linalg, reduction, sampling, shape
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -66,24 +67,24 @@ class TensorMethods:
     __imatmul__ = _operator("matmul_", linalg.matmul)
     __neg__ = el.neg
     __abs__ = el.abs
-    __invert__ = el.bitwise_not
-    __and__ = el.bitwise_and
-    __rand__ = _reflected(el.bitwise_and)
-    __iand__ = _operator("bitwise_and_", el.bitwise_and)
-    __or__ = el.bitwise_or
-    __ror__ = _reflected(el.bitwise_or)
-    __ior__ = _operator("bitwise_or_", el.bitwise_or)
-    __xor__ = el.bitwise_xor
-    __rxor__ = _reflected(el.bitwise_xor)
-    __ixor__ = _operator("bitwise_xor_", el.bitwise_xor)
-    __lshift__ = el.bitwise_left_shift
-    __rshift__ = el.bitwise_right_shift
-    __eq__ = el.eq  # type: ignore[assignment]
-    __ne__ = el.ne  # type: ignore[assignment]
-    __lt__ = el.lt
-    __le__ = el.le
-    __gt__ = el.gt
-    __ge__ = el.ge
+    __invert__ = cmp.bitwise_not
+    __and__ = cmp.bitwise_and
+    __rand__ = _reflected(cmp.bitwise_and)
+    __iand__ = _operator("bitwise_and_", cmp.bitwise_and)
+    __or__ = cmp.bitwise_or
+    __ror__ = _reflected(cmp.bitwise_or)
+    __ior__ = _operator("bitwise_or_", cmp.bitwise_or)
+    __xor__ = cmp.bitwise_xor
+    __rxor__ = _reflected(cmp.bitwise_xor)
+    __ixor__ = _operator("bitwise_xor_", cmp.bitwise_xor)
+    __lshift__ = cmp.bitwise_left_shift
+    __rshift__ = cmp.bitwise_right_shift
+    __eq__ = cmp.eq  # type: ignore[assignment]
+    __ne__ = cmp.ne  # type: ignore[assignment]
+    __lt__ = cmp.lt
+    __le__ = cmp.le
+    __gt__ = cmp.gt
+    __ge__ = cmp.ge
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
 
@@ -103,12 +104,12 @@ class TensorMethods:
     asinh, acosh, atanh = el.asinh, el.acosh, el.atanh
     sigmoid, relu, erf, logaddexp = el.sigmoid, el.relu, el.erf, el.logaddexp
     sign, floor, ceil, trunc, round, frac = el.sign, el.floor, el.ceil, el.trunc, el.round, el.frac
-    eq, ne, lt, le, gt, ge = el.eq, el.ne, el.lt, el.le, el.gt, el.ge
-    logical_and, logical_or, logical_xor = el.logical_and, el.logical_or, el.logical_xor
-    logical_not, bitwise_not, bitwise_and = el.logical_not, el.bitwise_not, el.bitwise_and
-    bitwise_or, bitwise_xor = el.bitwise_or, el.bitwise_xor
-    isnan, isinf, isfinite, signbit = el.isnan, el.isinf, el.isfinite, el.signbit
-    isclose, allclose, equal = el.isclose, el.allclose, el.equal
+    eq, ne, lt, le, gt, ge = cmp.eq, cmp.ne, cmp.lt, cmp.le, cmp.gt, cmp.ge
+    logical_and, logical_or, logical_xor = cmp.logical_and, cmp.logical_or, cmp.logical_xor
+    logical_not, bitwise_not, bitwise_and = cmp.logical_not, cmp.bitwise_not, cmp.bitwise_and
+    bitwise_or, bitwise_xor = cmp.bitwise_or, cmp.bitwise_xor
+    isnan, isinf, isfinite, signbit = cmp.isnan, cmp.isinf, cmp.isfinite, cmp.signbit
+    isclose, allclose, equal = cmp.isclose, cmp.allclose, cmp.equal
     maximum, minimum = el.maximum, el.minimum
     clamp = clip = el.clamp
     clamp_min, clamp_max = el.clamp_min, el.clamp_max
@@ -130,8 +131,8 @@ class TensorMethods:
     max, min, amax, amin = reduction.max, reduction.min, reduction.amax, reduction.amin
     argmax, argmin, median = reduction.argmax, reduction.argmin, reduction.median
     all, any, count_nonzero = reduction.all, reduction.any, reduction.count_nonzero
-    cumsum, cumprod, logsumexp = reduction.cumsum, reduction.cumprod, reduction.logsumexp
-    softmax, log_softmax, norm = reduction.softmax, reduction.log_softmax, reduction.norm
+    cumsum, cumprod, logsumexp = cumulative.cumsum, cumulative.cumprod, softmax.logsumexp
+    softmax, log_softmax, norm = softmax.softmax, softmax.log_softmax, reduction.norm
     bincount = reduction.bincount
 
     # shape
@@ -141,8 +142,8 @@ class TensorMethods:
     transpose = swapaxes = shape.transpose
     t, movedim, moveaxis = shape.t, shape.movedim, shape.movedim
     expand, expand_as, broadcast_to = shape.expand, shape.expand_as, shape.broadcast_to
-    repeat, tile, narrow, select = shape.repeat, shape.tile, shape.narrow, shape.select
-    split, chunk, unbind = shape.split, shape.chunk, shape.unbind
+    repeat, tile, narrow, select = shape.repeat, shape.tile, joining.narrow, joining.select
+    split, chunk, unbind = joining.split, joining.chunk, joining.unbind
     flip, roll, tril, triu, contiguous = (
         shape.flip,
         shape.roll,
@@ -193,7 +194,7 @@ class TensorMethods:
     masked_fill_ = _in_place("masked_fill_", el.masked_fill)
     scatter_ = _in_place("scatter_", indexing.scatter)
     scatter_add_ = _in_place("scatter_add_", indexing.scatter_add)
-    logical_not_ = _in_place("logical_not_", el.logical_not)
+    logical_not_ = _in_place("logical_not_", cmp.logical_not)
     tril_, triu_ = _in_place("tril_", shape.tril), _in_place("triu_", shape.triu)
     copy_, fill_, zero_ = inplace.copy_, inplace.fill_, inplace.zero_
 

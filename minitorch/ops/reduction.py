@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from ..errors import DtypeError, ShapeError, describe
+from . import comparison, joining, primitive, shape
 from . import elementwise as el
-from . import primitive, shape
-from .primitive import OUT, Primitive, cast, finish, nondiff, wrap
+from .families import nondiff
+from .primitive import OUT, Primitive, cast, finish, wrap
 
 Dim = int | tuple[int, ...] | list[int] | None
 
@@ -31,7 +32,7 @@ def axes_of(name: str, ndim: int, dim: Dim) -> tuple[int, ...]:
     return out
 
 
-def _widened(x: Any, dtype: Any) -> Any:
+def widened(x: Any, dtype: Any) -> Any:
     """`x` in the dtype in which it is summed: integers and bool become int64."""
     if dtype is not None:
         return cast(x, dtypes.of(dtype).numpy)
@@ -65,7 +66,7 @@ _SUM = Primitive(
 
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over the axes `dim` (all of them for None); integers are summed as int64."""
-    x = _widened(input, dtype)
+    x = widened(input, dtype)
     a = getattr(x, "_array", x)
     axes = axes_of("sum", a.ndim, dim)
     return _SUM(x, axes=axes, keepdim=keepdim, shape=a.shape)
@@ -79,7 +80,7 @@ def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = Non
     """
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
     a = getattr(x, "_array", x)
-    _need_float("mean", a)
+    need_float("mean", a)
     axes = axes_of("mean", a.ndim, dim)
     count = math.prod(a.shape[i] for i in axes)
     if a.dtype in dtypes.HALF:
@@ -107,7 +108,7 @@ _MEAN = Primitive(
 )
 
 
-def _need_float(name: str, a: Any) -> None:
+def need_float(name: str, a: Any) -> None:
     if a.dtype.kind in "iub":
         raise DtypeError(
             f"{name}: the input must be floating. Got {describe(a)}. Convert it with .float()."
@@ -126,7 +127,7 @@ def var(
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     a = input._array
-    _need_float("var", a)
+    need_float("var", a)
     axes = axes_of("var", a.ndim, dim)
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
@@ -165,6 +166,12 @@ def std_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
 
 
 # ---- extrema -------------------------------------------------------------------------------------
+
+
+def sum_along(a: Any, axis: int) -> Any:
+    """The sum along one axis, with the axis kept; for arrays and Tensors."""
+    raw = getattr(a, "_array", a)
+    return _SUM(a, axes=(axis,), keepdim=True, shape=raw.shape)
 
 
 def _extreme(name: str) -> Primitive:
@@ -268,40 +275,46 @@ def _prod_forward(a: Any, *, axis: int, keepdim: bool) -> Any:
     return a.prod(axis=axis, keepdims=keepdim)
 
 
+def _cumprod(a: Any, axis: int) -> Any:
+    from .cumulative import cumprod
+
+    return cumprod(a, axis)
+
+
 def _prod_rule(g: Any, a: Any, *, axis: int, keepdim: bool) -> Any:
     """Products of all the other elements, right also where elements are 0."""
     size = getattr(a, "_array", a).shape[axis]
     if not keepdim:
         g = shape.unsqueeze(g, axis)
-    before = shape.cat(
+    before = joining.cat(
         [
-            el.ones_like(shape.narrow(a, axis, 0, 1)),
-            cumprod(shape.narrow(a, axis, 0, size - 1), axis),
+            el.ones_like(joining.narrow(a, axis, 0, 1)),
+            _cumprod(joining.narrow(a, axis, 0, size - 1), axis),
         ],
         axis,
     )
     flipped = shape.flip(a, (axis,))
-    after = shape.cat(
+    after = joining.cat(
         [
-            el.ones_like(shape.narrow(a, axis, 0, 1)),
-            cumprod(shape.narrow(flipped, axis, 0, size - 1), axis),
+            el.ones_like(joining.narrow(a, axis, 0, 1)),
+            _cumprod(joining.narrow(flipped, axis, 0, size - 1), axis),
         ],
         axis,
     )
     return g * before * shape.flip(after, (axis,))
 
 
-_PROD = Primitive("prod", _prod_forward, (_prod_rule,), (0,))
+product_primitive = Primitive("prod", _prod_forward, (_prod_rule,), (0,))
 
 
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along the axis `dim`; integers multiply as int64."""
-    x = _widened(input, dtype)
+    x = widened(input, dtype)
     if dim is None:
-        return _PROD(x.reshape(-1), axis=0, keepdim=False)
+        return product_primitive(x.reshape(-1), axis=0, keepdim=False)
     if not x.ndim:
         return x.clone()
-    return _PROD(x, axis=shape.axis_of("prod", x.ndim, dim), keepdim=keepdim)
+    return product_primitive(x, axis=shape.axis_of("prod", x.ndim, dim), keepdim=keepdim)
 
 
 def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
@@ -318,145 +331,7 @@ def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
 
 def count_nonzero(input: Any, dim: Dim = None) -> Any:
     """How many elements along `dim` are not 0 (int64)."""
-    return sum(el.ne(input, 0), dim)
-
-
-# ---- cumulative ----------------------------------------------------------------------------------
-
-
-def _cumsum_forward(a: Any, *, axis: int) -> Any:
-    if a.dtype in dtypes.HALF:
-        return a.astype(np.float32).cumsum(axis=axis).astype(a.dtype)
-    return a.cumsum(axis=axis)
-
-
-def _reversed_cumsum(g: Any, axis: int) -> Any:
-    return shape.flip(_CUMSUM(shape.flip(g, (axis,)), axis=axis), (axis,))
-
-
-_CUMSUM = Primitive("cumsum", _cumsum_forward, (lambda g, *, axis: _reversed_cumsum(g, axis),))
-
-
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The running sum along `dim`."""
-    x = _widened(input, dtype)
-    if not getattr(x, "_array", x).ndim:
-        return x.clone()
-    return _CUMSUM(x, axis=shape.axis_of("cumsum", x.ndim, dim))
-
-
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The running product along `dim`."""
-    x = _widened(input, dtype)
-    if not getattr(x, "_array", x).ndim:
-        return x.clone()
-    axis = shape.axis_of("cumprod", x.ndim, dim)
-    return _CUMPROD(x, axis=axis)
-
-
-def _cumprod_rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:
-    """`Σ_{k≥i} g_k out_k / a_i`; rows with a 0 are summed term by term."""
-    raw = getattr(a, "_array", a)
-    if bool((raw != 0).all()):
-        return _reversed_cumsum(g * out, axis) / a
-    n = raw.shape[axis]
-    parts = []
-    for i in range(n):
-        head = prod_before(a, axis, i)
-        tail = shape.narrow(a, axis, i + 1, n - i - 1)
-        later = shape.cat([el.ones_like(shape.narrow(a, axis, i, 1)), cumprod(tail, axis)], axis)
-        parts.append(sum_along(shape.narrow(g, axis, i, n - i) * later * head, axis))
-    return shape.cat(parts, axis)
-
-
-def prod_before(a: Any, axis: int, i: int) -> Any:
-    """The product of the first `i` elements along `axis`, with the axis kept."""
-    return _PROD(shape.narrow(a, axis, 0, i), axis=axis, keepdim=True)
-
-
-def sum_along(a: Any, axis: int) -> Any:
-    """The sum along one axis, with the axis kept; for arrays and Tensors."""
-    raw = getattr(a, "_array", a)
-    return _SUM(a, axes=(axis,), keepdim=True, shape=raw.shape)
-
-
-_CUMPROD = Primitive("cumprod", lambda a, *, axis: a.cumprod(axis=axis), (_cumprod_rule,), (0, OUT))
-
-
-# ---- log-sum-exp and softmax ---------------------------------------------------------------------
-
-
-def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
-    """`log Σ exp(input)` over the axes `dim`, without overflow."""
-    axes = axes_of("logsumexp", input.ndim, dim)
-    if not input.ndim:
-        return input.clone()
-    top = amax(input.detach(), axes, True)
-    top = el.where(el.isfinite(top), top, el.zeros_like(top))
-    total = el.log(sum(el.exp(input - top), axes, True)) + top
-    return total if keepdim else shape.squeeze(total, axes)
-
-
-def _softmax_forward(a: Any, *, axis: int) -> Any:
-    if a.dtype in dtypes.HALF:
-        return _softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
-    xp = backend.namespace(a)
-    y = xp.exp(a - a.max(axis=axis, keepdims=True, initial=-math.inf))
-    y /= y.sum(axis=axis, keepdims=True)
-    return y
-
-
-def _log_softmax_forward(a: Any, *, axis: int) -> Any:
-    if a.dtype in dtypes.HALF:
-        return _log_softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
-    xp = backend.namespace(a)
-    y = a - a.max(axis=axis, keepdims=True, initial=-math.inf)
-    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
-    return y
-
-
-_SOFTMAX = Primitive(
-    "softmax",
-    _softmax_forward,
-    (lambda g, o, *, axis: (g - sum_along(g * o, axis)) * o,),
-    (OUT,),
-)
-_LOG_SOFTMAX = Primitive(
-    "log_softmax",
-    _log_softmax_forward,
-    (lambda g, o, *, axis: g - el.exp(o) * sum_along(g, axis),),
-    (OUT,),
-)
-
-
-def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:
-    x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
-    _need_float(op.name, x._array)
-    if dim is None:
-        raise ArgumentError(
-            f"{op.name}: dim must be named. Got None for {describe(x)}. Use dim=-1 for classes."
-        )
-    if not x.ndim:
-        return shape.squeeze(_along(op, x.reshape(1), 0, None), 0)
-    return op(x, axis=shape.axis_of(op.name, x.ndim, dim))
-
-
-def softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
-    """`exp(x) / Σ exp(x)` along `dim`.
-
-    Raises:
-        ArgumentError: No axis is named.
-    """
-    return _along(_SOFTMAX, input, dim, dtype)
-
-
-def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
-    """`x - log Σ exp(x)` along `dim`.
-
-    Raises:
-        ArgumentError: No axis is named.
-    """
-    return _along(_LOG_SOFTMAX, input, dim, dtype)
+    return sum(comparison.ne(input, 0), dim)
 
 
 # ---- norms ---------------------------------------------------------------------------------------
@@ -475,13 +350,13 @@ def norm(
         dtype: Compute in this dtype.
     """
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
-    _need_float("norm", x._array)
+    need_float("norm", x._array)
     axes = axes_of("norm", x.ndim, dim)
     order = 2.0 if p in ("fro", None) else float(p)
     if order == math.inf or order == -math.inf:
         return (amax if order > 0 else amin)(el.abs(x), axes, keepdim)
     if order == 0:
-        return cast(sum(el.ne(x, 0), axes, keepdim), x._array.dtype)
+        return cast(sum(comparison.ne(x, 0), axes, keepdim), x._array.dtype)
     if order == 1:
         return sum(el.abs(x), axes, keepdim)
     if order == 2:

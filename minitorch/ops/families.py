@@ -1,0 +1,340 @@
+"""The families of elementwise operations: promotion, placement and broadcasting, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..autograd.mode import state
+from ..autograd.node import Node, next_sequence, note_line
+from ..errors import DtypeError, ShapeError, describe
+from .primitive import (
+    NO_PARAMS,
+    OUT,
+    Method,
+    Op,
+    Primitive,
+    cast,
+    finish,
+    raise_devices,
+    save,
+    wrap,
+)
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+else:
+    Tensor = None  # set by tensor.py, as in primitive.py
+
+ndarray = np.ndarray
+_new = object.__new__
+
+
+class Unary(Primitive):
+    """An elementwise operation of one tensor.
+
+    Args:
+        name: Its name.
+        body: `body(array)`; a NumPy ufunc is found by name in the namespace of the array.
+        vjp: `rule(g, *saved)`.
+        saves: (0,), (OUT,), both or neither.
+        floating: Integers are converted to the default floating dtype first.
+        accepts_bool: False for operations that PyTorch refuses on bool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: str | Callable[..., Any],
+        vjp: Callable[..., Any] | None,
+        saves: tuple[int, ...] = (),
+        *,
+        floating: bool = False,
+        accepts_bool: bool = True,
+    ) -> None:
+        super().__init__(name, _body(body), (vjp,), saves)
+        self.floating = floating
+        self.accepts_bool = accepts_bool
+
+    def __call__(self, x: Any, **params: Any) -> Any:
+        """Computes the operation; `params` go to the body and the rule."""
+        if not isinstance(x, Tensor):
+            return self.forward(x, **params) if hasattr(x, "dtype") else self(_number(x), **params)
+        a = x._array
+        if a.dtype.kind in "iub":
+            if self.floating:
+                x = cast(x, dtypes.get_default_dtype().numpy)
+                a = x._array
+            elif a.dtype.kind == "b" and not self.accepts_bool:
+                raise DtypeError(
+                    f"{self.name}: bool tensors are not accepted. Got {describe(x)}. "
+                    "Use logical_not or ~, or convert with .to(dtype)."
+                )
+        return finish(self, self.forward(a, **params), (x,), params or NO_PARAMS)
+
+
+def _number(x: Any) -> Tensor:
+    if isinstance(x, bool | int | float | complex):
+        return wrap(np.asarray(x, dtypes.result_type(x).numpy))
+    raise DtypeError(
+        f"operation: expected a tensor or a number. Got {type(x).__name__}. "
+        "Convert it with minitorch.tensor(...)."
+    )
+
+
+def _body(body: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The function on arrays that `body` names."""
+    if not isinstance(body, str):
+        return body
+    name, on_numpy = body, getattr(np, body)
+
+    def call(*arrays: Any) -> Any:
+        if type(arrays[0]) is ndarray:
+            return on_numpy(*arrays)
+        return getattr(backend.namespace(arrays[0]), name)(*arrays)
+
+    return call
+
+
+def operands(name: str, *xs: Any, floating: bool = False) -> list[Tensor]:
+    """The operands of an elementwise operation as Tensors of one dtype on one device.
+
+    Args:
+        name: The operation, for messages.
+        xs: Tensors, arrays and Python numbers; at least one is a Tensor.
+        floating: Integers become the default floating dtype.
+
+    Raises:
+        DeviceError: They live on different devices and are not 0-d.
+        DtypeError: One of them is no tensor, array or number.
+    """
+    target = dtypes.result_type(*xs)
+    if floating and not (target.is_floating_point or target.is_complex):
+        target = dtypes.get_default_dtype()
+    out: list[Tensor] = []
+    for x in xs:
+        if not isinstance(x, Tensor):
+            x = wrap(np.asarray(x, target.numpy) if not backend.is_array(x) else x)
+        out.append(cast(x, target.numpy))
+    anchor = next((t for t in out if t._array.ndim), out[0])._array
+    if type(anchor) is ndarray:
+        # A 0-d operand elsewhere decides the device only if all on the host are numbers or 0-d.
+        elsewhere = next((t._array for t in out if type(t._array) is not ndarray), None)
+        if elsewhere is None:
+            return out
+        if anchor.ndim == 0:
+            anchor = elsewhere
+    where = backend.device_of(anchor)
+    for i, t in enumerate(out):
+        if backend.device_of(t._array) == where:
+            continue
+        if t._array.ndim == 0 and type(t._array) is ndarray:
+            moved = wrap(backend.from_host(t._array, where))
+            out[i] = moved if not t._rg else _moved(t, where)
+        else:
+            raise_devices(name, out)
+    return out
+
+
+def _moved(t: Tensor, where: Any) -> Tensor:
+    return t.to(where)
+
+
+class Binary(Primitive):
+    """An elementwise operation of two tensors with broadcasting and promotion.
+
+    Args:
+        name: Its name.
+        body: `body(a, b)`, or the name of a NumPy ufunc.
+        vjps: A rule for each operand; the engine sums over broadcast axes.
+        saves: Which of 0, 1 and OUT the rules need.
+        floating: Integers are converted to the default floating dtype first.
+        accepts_bool: False for operations that PyTorch refuses on bool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: str | Callable[..., Any],
+        vjps: tuple[Callable[..., Any] | None, Callable[..., Any] | None],
+        saves: tuple[int, ...] = (),
+        *,
+        floating: bool = False,
+        accepts_bool: bool = True,
+    ) -> None:
+        super().__init__(name, _body(body), vjps, saves)
+        self.fast = getattr(np, body) if isinstance(body, str) else body
+        self.floating = floating
+        self.accepts_bool = accepts_bool
+        self.function = _binary_function(self)
+
+
+def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
+    """The function that users call: a fast path for two float CPU tensors of one dtype."""
+    fast, saves = op.fast, op.saves
+    saves_a, saves_b, saves_out = 0 in saves, 1 in saves, OUT in saves
+    plain = not op.floating and op.accepts_bool
+    name = op.name
+
+    def call(a: Any, b: Any) -> Any:
+        if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+            if isinstance(a, Tensor) or isinstance(b, Tensor):
+                return _binary_with_number(op, a, b)
+            return op.forward(a, b)
+        xa, xb = a._array, b._array
+        if (
+            type(xa) is not ndarray
+            or type(xb) is not ndarray
+            or xa.dtype is not xb.dtype
+            or not (plain or xa.dtype.kind == "f")
+        ):
+            return _binary_slow(op, a, b)
+        try:
+            y = fast(xa, xb)
+        except ValueError:
+            raise_broadcast(name, a, b)
+        if type(y) is not ndarray:
+            y = np.asarray(y)
+        t = _new(Tensor)
+        t._array = y
+        t._grad = t._version = t._view = t._hooks = t._grad_slot = None
+        if a._view is not None:
+            a._sync_view()
+        if b._view is not None:
+            b._sync_view()
+        if (a._rg or b._rg) and state.recording:
+            node = _new(Node)
+            node.op = op
+            node.edges = (
+                a._node or (a if a._rg else None),
+                b._node or (b if b._rg else None),
+            )
+            node.saved = node.versions = ()
+            node.params = NO_PARAMS
+            shape_a, shape_b = xa.shape, xb.shape
+            node.shapes = None if shape_a == shape_b else (shape_a, shape_b)
+            node.sequence = next_sequence()
+            node.meta = None
+            t._node = node
+            t._rg = True
+            if saves:
+                if saves_a:
+                    version_a = a._version
+                    if version_a is None:
+                        version_a = a._version = [0, "", 0]
+                if saves_b:
+                    version_b = b._version
+                    if version_b is None:
+                        version_b = b._version = [0, "", 0]
+                    if saves_a and not saves_out:
+                        node.saved = (xa, xb)
+                        node.versions = (version_a, version_a[0], version_b, version_b[0])
+                if not node.saved:
+                    save(node, op, (a, b), (xa, xb), t)
+            if state.recording > 1:
+                note_line(node)
+        else:
+            t._node = None
+            t._rg = False
+        return t
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
+    """One operand is a Tensor, the other a number or array."""
+    x, number, flipped = (a, b, False) if isinstance(a, Tensor) else (b, a, True)
+    array = x._array
+    if (
+        type(array) is ndarray
+        and array.dtype.kind == "f"
+        and (type(number) is float or type(number) is int)
+        and array.ndim
+    ):
+        # NumPy keeps the array's dtype when a Python number joins, as PyTorch does.
+        other = wrap(np.asarray(number, array.dtype))
+        y = op.fast(number, array) if flipped else op.fast(array, number)
+        return _finish_broadcast(op, y, (other, x) if flipped else (x, other))
+    if not isinstance(number, bool | int | float | complex) and not hasattr(number, "dtype"):
+        return NotImplemented if not hasattr(number, "__array__") else _binary_slow(op, a, b)
+    return _binary_slow(op, a, b)
+
+
+def _finish_broadcast(op: Op, y: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+    out = finish(op, y, inputs, NO_PARAMS)
+    if out._node is not None:
+        shapes = tuple(t._array.shape for t in inputs)
+        if any(shape != out._array.shape for shape in shapes):
+            out._node.shapes = shapes
+    return out
+
+
+def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
+    """Promotes, places and checks the operands, then computes."""
+    x, y = operands(op.name, a, b, floating=op.floating)
+    if not op.accepts_bool and x._array.dtype.kind == "b":
+        raise DtypeError(
+            f"{op.name}: bool tensors are not accepted. Got {describe(a)} and {describe(b)}. "
+            "Use logical_xor or ^, or convert with .to(dtype)."
+        )
+    try:
+        result = op.forward(x._array, y._array)
+    except ValueError:
+        raise_broadcast(op.name, x, y)
+    if result.dtype != x._array.dtype and result.dtype.kind not in "b":
+        result = result.astype(x._array.dtype)
+    return _finish_broadcast(op, result, (x, y))
+
+
+def raise_broadcast(name: str, *xs: Any) -> None:
+    """Raises the error of shapes that cannot be broadcast, or the error in flight."""
+    shapes = [x._array.shape for x in xs]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        shown = " and ".join(describe(x) for x in xs)
+        raise ShapeError(
+            f"{name}: shapes must be equal or 1 in each axis, counted from the right. Got {shown}. "
+            "Use unsqueeze, reshape or .T so that the axes meet."
+        ) from None
+    raise
+
+
+class Comparison(Method):
+    """An elementwise operation that gives bool (or has no gradient at all)."""
+
+    def __init__(self, name: str, ufunc: str) -> None:
+        self.name = name
+        self.forward = _body(ufunc)
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        """Computes the comparison with broadcasting and promotion."""
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            return self.forward(a, b)
+        for x in (a, b):
+            if not isinstance(x, Tensor | bool | int | float | complex) and not (
+                hasattr(x, "dtype")
+            ):
+                return NotImplemented
+        x, y = operands(self.name, a, b)
+        try:
+            return wrap(self.forward(x._array, y._array))
+        except ValueError:
+            raise_broadcast(self.name, x, y)
+            raise
+
+
+def nondiff(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors without gradient: unwraps, computes, wraps."""
+
+    def call(*inputs: Any, **params: Any) -> Any:
+        arrays = [x._array if isinstance(x, Tensor) else x for x in inputs]
+        out = forward(*arrays, **params)
+        return wrap(out) if any(isinstance(x, Tensor) for x in inputs) else out
+
+    call.__name__ = call.__qualname__ = name
+    return call

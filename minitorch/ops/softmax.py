@@ -1,0 +1,88 @@
+"""Log-sum-exp, softmax and log-softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..errors import ArgumentError, describe
+from . import comparison, shape
+from . import elementwise as el
+from .primitive import OUT, Primitive, cast
+from .reduction import Dim, amax, axes_of, need_float, sum, sum_along
+
+
+def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
+    """`log Σ exp(input)` over the axes `dim`, without overflow."""
+    axes = axes_of("logsumexp", input.ndim, dim)
+    if not input.ndim:
+        return input.clone()
+    top = amax(input.detach(), axes, True)
+    top = el.where(comparison.isfinite(top), top, el.zeros_like(top))
+    total = el.log(sum(el.exp(input - top), axes, True)) + top
+    return total if keepdim else shape.squeeze(total, axes)
+
+
+def _softmax_forward(a: Any, *, axis: int) -> Any:
+    if a.dtype in dtypes.HALF:
+        return _softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    xp = backend.namespace(a)
+    y = xp.exp(a - a.max(axis=axis, keepdims=True, initial=-math.inf))
+    y /= y.sum(axis=axis, keepdims=True)
+    return y
+
+
+def _log_softmax_forward(a: Any, *, axis: int) -> Any:
+    if a.dtype in dtypes.HALF:
+        return _log_softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    xp = backend.namespace(a)
+    y = a - a.max(axis=axis, keepdims=True, initial=-math.inf)
+    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
+    return y
+
+
+_SOFTMAX = Primitive(
+    "softmax",
+    _softmax_forward,
+    (lambda g, o, *, axis: (g - sum_along(g * o, axis)) * o,),
+    (OUT,),
+)
+_LOG_SOFTMAX = Primitive(
+    "log_softmax",
+    _log_softmax_forward,
+    (lambda g, o, *, axis: g - el.exp(o) * sum_along(g, axis),),
+    (OUT,),
+)
+
+
+def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:
+    x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
+    need_float(op.name, x._array)
+    if dim is None:
+        raise ArgumentError(
+            f"{op.name}: dim must be named. Got None for {describe(x)}. Use dim=-1 for classes."
+        )
+    if not x.ndim:
+        return shape.squeeze(_along(op, x.reshape(1), 0, None), 0)
+    return op(x, axis=shape.axis_of(op.name, x.ndim, dim))
+
+
+def softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """`exp(x) / Σ exp(x)` along `dim`.
+
+    Raises:
+        ArgumentError: No axis is named.
+    """
+    return _along(_SOFTMAX, input, dim, dtype)
+
+
+def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+    """`x - log Σ exp(x)` along `dim`.
+
+    Raises:
+        ArgumentError: No axis is named.
+    """
+    return _along(_LOG_SOFTMAX, input, dim, dtype)

@@ -1,0 +1,45 @@
+# From a fresh clone with only Python 3.11 or newer: each command makes what it needs by itself.
+#   make demo   make test   make lint   make bench   make clean
+# PYTHON=... names the interpreter, VENV=... the environment (default .venv),
+# ARGS=... goes to pytest, the demo or the benchmarks.
+VENV ?= .venv
+export VENV
+TORCH := 2.13.0
+
+.NOTPARALLEL:
+.PHONY: help demo test lint format bench peers clean
+
+help:
+	@sed -n '2,4s/^# *//p' Makefile
+
+demo:
+	@scripts/env examples
+	@"$(VENV)/bin/python" examples/digits.py $(ARGS)
+
+test:
+	@scripts/env examples test
+	@"$(VENV)/bin/pytest" $(ARGS)
+
+lint:
+	@scripts/env dev
+	@scripts/lint
+
+format:
+	@scripts/env dev
+	@"$(VENV)/bin/python" -m ruff check --fix .
+	@"$(VENV)/bin/python" -m ruff format .
+
+bench:
+	@scripts/env examples
+	@"$(VENV)/bin/python" benchmarks/run.py $(ARGS)
+
+# The peers that we measure against are large and never a dependency: an environment of their own.
+peers:
+	@VENV=.venv-peers scripts/env
+	@.venv-peers/bin/python -m pip install --quiet torch==$(TORCH) numpy
+	@.venv-peers/bin/python -m pip install --quiet pytorch-lightning==2.6.6
+
+clean:
+	rm -rf .venv .venv-peers build *.egg-info .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf runs loss.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,163 @@
+"""Imports flow one way, heavy modules load late, and a user's own module names never collide."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"minitorch": "minitorch", "trainer": "minitorch.trainer"}
+FOLDERS |= {"callbacks": "minitorch.callbacks", "loggers": "minitorch.loggers"}
+FILES = sorted(
+    path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")
+)
+HEAVY = ("cupy", "numba", "tensorboardX", "tensorboard", "tqdm", "sklearn", "matplotlib")
+
+# What each folder may import at run time besides the standard library and itself.
+MAY_IMPORT = {
+    "minitorch": {"numpy", "ml_dtypes", "safetensors", "threadpoolctl", "numba", "cupy", "sklearn"},
+    "trainer": {"numpy", "minitorch", "callbacks", "loggers"},
+    "callbacks": {"numpy", "minitorch", "tqdm"},
+    "loggers": {"numpy", "tensorboardX", "wandb", "mlflow"},
+}
+# Whole folders that stand for one client: cupy is imported nowhere else.
+ONLY_IN = {"cupy": "minitorch/backend", "numba": "minitorch/kernels"}
+# Operators are ops, and ops make tensors.
+ALLOWED_CYCLE = {"tensor", "ops"}
+
+
+def module_name(path: Path) -> str:
+    """The import name of a file of the four folders."""
+    parts = [FOLDERS[path.parts[0]], *path.with_suffix("").parts[1:]]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_typing_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def runtime_nodes(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
+    """Walks what runs: not `if TYPE_CHECKING`, and function bodies only on request."""
+    for node in ast.iter_child_nodes(tree):
+        if is_typing_only(node):
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not inside_functions:
+            continue
+        yield node
+        yield from runtime_nodes(node, inside_functions=inside_functions)
+
+
+def imports(path: Path, *, inside_functions: bool = True) -> set[str]:
+    """Absolute names that a file imports; `from a import b` counts as `a.b`."""
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    found = set()
+    for node in runtime_nodes(
+        ast.parse((ROOT / path).read_text()), inside_functions=inside_functions
+    ):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base += node.module.split(".") if node.module else []
+            found |= {".".join([*base, alias.name]) for alias in node.names}
+    return found
+
+
+def owner(name: str) -> str:
+    """The folder that an imported name belongs to, or its top-level package."""
+    for folder in ("trainer", "callbacks", "loggers"):
+        if name == FOLDERS[folder] or name.startswith(FOLDERS[folder] + "."):
+            return folder
+    return name.split(".")[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_flow_one_way(path: Path) -> None:
+    folder = path.parts[0]
+    foreign = {owner(name) for name in imports(path)} - {folder} - set(sys.stdlib_module_names)
+    assert foreign <= MAY_IMPORT[folder], f"{path} imports {foreign - MAY_IMPORT[folder]}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_clients_are_imported_in_one_place(path: Path) -> None:
+    for client, place in ONLY_IN.items():
+        if not path.as_posix().startswith(place):
+            names = {name for name in imports(path) if owner(name) == client}
+            assert not names, f"{path} imports {names}; {client} is imported only in {place}/"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_heavy_modules_are_imported_inside_functions(path: Path) -> None:
+    if path.as_posix().startswith("minitorch/kernels/"):
+        pytest.skip("kernel files are themselves imported late")
+    heavy = {name for name in imports(path, inside_functions=False) if owner(name) in HEAVY}
+    assert not heavy, f"{path} imports {heavy} when it loads; import it where it is used"
+
+
+def core_graph() -> dict[str, set[str]]:
+    """For each file or folder directly in minitorch/: the others it imports when it loads."""
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        if (
+            path.parts[0] == "minitorch"
+            and len(path.parts) > 1
+            and path.name != "minitorch/__init__.py"
+        ):
+            unit = Path(path.parts[1]).stem
+            names = imports(path, inside_functions=False)
+            inner = {name.split(".")[1] for name in names if name.startswith("minitorch.")}
+            graph.setdefault(unit, set()).update(inner - {unit})
+    graph.pop("__init__", None)
+    return {unit: {to for to in inner if to in graph} for unit, inner in graph.items()}
+
+
+def test_the_core_has_no_import_cycle_but_tensor_and_ops() -> None:
+    graph = core_graph()
+    for unit in ALLOWED_CYCLE & set(graph):
+        graph[unit] -= ALLOWED_CYCLE
+    while True:
+        leaves = {unit for unit, inner in graph.items() if not inner}
+        if not leaves:
+            break
+        graph = {unit: inner - leaves for unit, inner in graph.items() if unit not in leaves}
+    assert not graph, f"these import each other when they load: {graph}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_no_bare_import_of_a_mapped_folder(path: Path) -> None:
+    bare = {name for name in imports(path) if name.split(".")[0] in FOLDERS.keys() - {"minitorch"}}
+    assert not bare, f"{path}: write minitorch.{min(bare)}; a bare import makes a second class"
+
+
+def run(code: str, cwd: Path) -> str:
+    result = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("minitorch", (*HEAVY, "minitorch.trainer", "minitorch.callbacks", "minitorch.loggers")),
+        ("minitorch.trainer", HEAVY),
+        ("minitorch.callbacks", HEAVY),
+        ("minitorch.loggers", HEAVY),
+    ],
+)
+def test_importing_loads_nothing_heavy(
+    module: str, absent: tuple[str, ...], tmp_path: Path
+) -> None:
+    loaded = run(f"import {module}, sys; print(*sys.modules, sep='\\n')", tmp_path).split()
+    assert module in loaded
+    assert not set(absent) & set(loaded)
+
+
+def test_a_users_own_modules_do_not_disturb_ours(tmp_path: Path) -> None:
+    for name in ("trainer", "callbacks", "loggers", "tests", "data", "nn", "optim"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module was imported')")
+    run("import minitorch.trainer, minitorch.callbacks, minitorch.loggers", tmp_path)

@@ -1,0 +1,127 @@
+"""Devices and streams: the part of `cupy.cuda` that array code meets."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace, TracebackType
+
+from .counting import counters
+
+DEVICE_COUNT = 2
+
+
+class CUDARuntimeError(RuntimeError):
+    """The error class of the CUDA runtime."""
+
+
+class _Current(threading.local):
+    index = 0
+
+
+_current = _Current()
+
+
+def _checked(index: int) -> int:
+    if not 0 <= index < DEVICE_COUNT:
+        raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+    return index
+
+
+class Device:
+    """One pretend GPU; as a context it is the device where new arrays go.
+
+    Args:
+        device: Number of the device, another `Device`, or None for the current one.
+    """
+
+    def __init__(self, device: int | Device | None = None) -> None:
+        self.id: int = _current.index if device is None else int(device)
+        self._outer: list[int] = []
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+    def __enter__(self) -> Device:
+        self._outer.append(_current.index)
+        self.use()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _current.index = self._outer.pop()
+
+    def use(self) -> None:
+        """Makes this the current device of the thread."""
+        _current.index = _checked(self.id)
+
+    def synchronize(self) -> None:
+        """Waits for the device: counted."""
+        _checked(self.id)
+        counters.record("synchronisations")
+
+
+class Stream:
+    """A stream; all of them run at once with the host here, so only waits are seen."""
+
+    null: Stream
+
+    def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
+        self.ptr = 0 if null else id(self)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def use(self) -> Stream:
+        """Makes this the current stream."""
+        return self
+
+    def synchronize(self) -> None:
+        """Waits for the stream: counted."""
+        counters.record("synchronisations")
+
+
+Stream.null = Stream(null=True)
+
+
+def get_current_stream() -> Stream:
+    """The stream that kernels go to."""
+    return Stream.null
+
+
+def get_device_id() -> int:
+    """Number of the current device."""
+    return _current.index
+
+
+def is_available() -> bool:
+    """True: the pretend GPU is always there."""
+    return True
+
+
+def _device_synchronize() -> None:
+    counters.record("synchronisations")
+
+
+runtime = SimpleNamespace(
+    CUDARuntimeError=CUDARuntimeError,
+    getDeviceCount=lambda: DEVICE_COUNT,
+    getDevice=get_device_id,
+    setDevice=lambda index: Device(index).use(),
+    deviceSynchronize=_device_synchronize,
+)

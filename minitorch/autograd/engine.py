@@ -195,8 +195,8 @@ def _as_tensors(node: Node) -> Sequence[Any]:
     edges = node.edges or ()
     for position, array in zip(node.op.saves, node.saved, strict=False):
         edge = node if position == OUT else edges[position]
-        if array is None:
-            out.append(None)
+        if array is None or not backend.is_array(array):
+            out.append(array)  # a missing input, or a Python number
             continue
         if edge is not None and type(edge) is not Node:
             out.append(edge if edge._array is array else _connected(array, edge))

@@ -16,15 +16,22 @@ from .primitive import OUT, Primitive, cast, finish
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
-ADD = Binary("add", "add", (lambda g: g, lambda g: g))
-SUB = Binary("sub", "subtract", (lambda g: g, lambda g: -g), accepts_bool=False)
-MUL = Binary("mul", "multiply", (lambda g, a, b: g * b, lambda g, a, b: g * a), (0, 1))
+ADD = Binary("add", "add", (lambda g: g, lambda g: g), numbers=True)
+SUB = Binary("sub", "subtract", (lambda g: g, lambda g: -g), accepts_bool=False, numbers=True)
+MUL = Binary(
+    "mul",
+    "multiply",
+    (lambda g, a, b: g * b, lambda g, a, b: g * a),
+    (0, 1),
+    numbers=True,
+)
 DIV = Binary(
     "div",
     "true_divide",
     (lambda g, a, b: g / b, lambda g, a, b: -g * (a / b) / b),
     (0, 1),
     floating=True,
+    numbers=True,
 )
 
 

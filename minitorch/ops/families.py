@@ -9,18 +9,19 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..autograd.mode import state
-from ..autograd.node import Node, next_sequence, note_line
 from ..errors import DtypeError, ShapeError, describe
 from .primitive import (
     NO_PARAMS,
-    OUT,
     Method,
     Op,
     Primitive,
     cast,
     finish,
+    finish_one,
+    finish_two,
+    new_node,
     raise_devices,
-    save,
+    version_of,
     wrap,
 )
 
@@ -73,7 +74,7 @@ class Unary(Primitive):
                     f"{self.name}: bool tensors are not accepted. Got {describe(x)}. "
                     "Use logical_not or ~, or convert with .to(dtype)."
                 )
-        return finish(self, self.forward(a, **params), (x,), params or NO_PARAMS)
+        return finish_one(self, self.forward(a, **params), x, params or NO_PARAMS)
 
 
 def _number(x: Any) -> Tensor:
@@ -153,6 +154,7 @@ class Binary(Primitive):
         saves: Which of 0, 1 and OUT the rules need.
         floating: Integers are converted to the default floating dtype first.
         accepts_bool: False for operations that PyTorch refuses on bool.
+        numbers: The rules also work with a Python number in place of one operand.
     """
 
     def __init__(
@@ -164,8 +166,10 @@ class Binary(Primitive):
         *,
         floating: bool = False,
         accepts_bool: bool = True,
+        numbers: bool = False,
     ) -> None:
         super().__init__(name, _body(body), vjps, saves)
+        self.numbers = numbers
         self.fast = getattr(np, body) if isinstance(body, str) else body
         self.floating = floating
         self.accepts_bool = accepts_bool
@@ -174,10 +178,8 @@ class Binary(Primitive):
 
 def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
     """The function that users call: a fast path for two float CPU tensors of one dtype."""
-    fast, saves = op.fast, op.saves
-    saves_a, saves_b, saves_out = 0 in saves, 1 in saves, OUT in saves
+    fast, name = op.fast, op.name
     plain = not op.floating and op.accepts_bool
-    name = op.name
 
     def call(a: Any, b: Any) -> Any:
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
@@ -196,50 +198,7 @@ def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
             y = fast(xa, xb)
         except ValueError:
             raise_broadcast(name, a, b)
-        if type(y) is not ndarray:
-            y = np.asarray(y)
-        t = _new(Tensor)
-        t._array = y
-        t._grad = t._version = t._view = t._hooks = t._grad_slot = None
-        if a._view is not None:
-            a._sync_view()
-        if b._view is not None:
-            b._sync_view()
-        if (a._rg or b._rg) and state.recording:
-            node = _new(Node)
-            node.op = op
-            node.edges = (
-                a._node or (a if a._rg else None),
-                b._node or (b if b._rg else None),
-            )
-            node.saved = node.versions = ()
-            node.params = NO_PARAMS
-            shape_a, shape_b = xa.shape, xb.shape
-            node.shapes = None if shape_a == shape_b else (shape_a, shape_b)
-            node.sequence = next_sequence()
-            node.meta = None
-            t._node = node
-            t._rg = True
-            if saves:
-                if saves_a:
-                    version_a = a._version
-                    if version_a is None:
-                        version_a = a._version = [0, "", 0]
-                if saves_b:
-                    version_b = b._version
-                    if version_b is None:
-                        version_b = b._version = [0, "", 0]
-                    if saves_a and not saves_out:
-                        node.saved = (xa, xb)
-                        node.versions = (version_a, version_a[0], version_b, version_b[0])
-                if not node.saved:
-                    save(node, op, (a, b), (xa, xb), t)
-            if state.recording > 1:
-                note_line(node)
-        else:
-            t._node = None
-            t._rg = False
-        return t
+        return finish_two(op, y, a, b)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -247,21 +206,43 @@ def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
 
 def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
     """One operand is a Tensor, the other a number or array."""
-    x, number, flipped = (a, b, False) if isinstance(a, Tensor) else (b, a, True)
+    x, number = (a, b) if isinstance(a, Tensor) else (b, a)
     array = x._array
-    if (
-        type(array) is ndarray
-        and array.dtype.kind == "f"
-        and (type(number) is float or type(number) is int)
-        and array.ndim
-    ):
+    if op.numbers and type(number) in _NUMBERS and type(array) is ndarray and array.ndim:
+        kind = array.dtype.kind
         # NumPy keeps the array's dtype when a Python number joins, as PyTorch does.
-        other = wrap(np.asarray(number, array.dtype))
-        y = op.fast(number, array) if flipped else op.fast(array, number)
-        return _finish_broadcast(op, y, (other, x) if flipped else (x, other))
+        if kind == "f":
+            return _finish_number(op, x, a, b)
     if not isinstance(number, bool | int | float | complex) and not hasattr(number, "dtype"):
         return NotImplemented if not hasattr(number, "__array__") else _binary_slow(op, a, b)
     return _binary_slow(op, a, b)
+
+
+_NUMBERS = frozenset((int, float))
+
+
+def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
+    """Records an operation of the tensor `x` and a number; the number is saved as it is."""
+    xa, xb = (x._array, b) if a is x else (a, x._array)
+    y = op.fast(xa, xb)
+    t = _new(Tensor)
+    t._array = y
+    t._grad = t._version = t._view = t._hooks = t._grad_slot = None
+    if x._view is not None:
+        x._sync_view()
+    if not (x._rg and state.recording):
+        t._node = None
+        t._rg = False
+        return t
+    edge = x._node or x
+    node = new_node(op, (edge, None) if a is x else (None, edge), NO_PARAMS)
+    if op.saves:
+        version = version_of(x)
+        node.saved = (xa, xb)
+        node.versions = (version, version[0])
+    t._node = node
+    t._rg = True
+    return t
 
 
 def _finish_broadcast(op: Op, y: Any, inputs: tuple[Tensor, ...]) -> Tensor:

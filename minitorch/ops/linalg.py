@@ -11,7 +11,7 @@ from ..autograd.mode import state
 from ..errors import DtypeError, ShapeError, describe
 from . import primitive, shape
 from .fused import Fused
-from .primitive import Primitive, cast
+from .primitive import Primitive, cast, finish_two
 
 
 def _matmul_forward(a: Any, b: Any) -> Any:
@@ -40,15 +40,10 @@ _MATMUL = Primitive(
 
 
 def _matmul(a: Any, b: Any) -> Any:
-    """The product of operands with at least two axes each."""
+    """The product of operands with at least two axes each; leading axes are broadcast."""
     if not isinstance(a, primitive.Tensor) and not isinstance(b, primitive.Tensor):
         return _matmul_forward(a, b)
-    out = _MATMUL(a, b)
-    if out._node is not None:
-        sa, sb = a._array.shape, b._array.shape
-        if sa[:-2] != sb[:-2]:
-            out._node.shapes = (sa, sb)
-    return out
+    return finish_two(_MATMUL, _matmul_forward(a._array, b._array), a, b)
 
 
 def autocast_operands(*xs: Any) -> tuple[Any, ...]:

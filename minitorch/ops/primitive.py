@@ -30,6 +30,7 @@ else:
 ndarray = np.ndarray
 _new = object.__new__
 OUT = -1  # in `saves`: the output itself
+NO_PARAMS: dict[str, Any] = {}
 
 
 class Method:
@@ -110,6 +111,107 @@ def save(node: Node, op: Op, inputs: Sequence[Tensor], arrays: Sequence[Any], ou
     node.versions = tuple(versions)
 
 
+def finish(op: Op, y: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Tensor:
+    """Wraps the array `y` and records `op` if an input requires grad."""
+    out = wrap(y)
+    record = False
+    for t in inputs:
+        if t._view is not None:
+            t._sync_view()
+        record = record or t._rg
+    if record and state.recording:
+        node = new_node(op, tuple([edge_of(t) for t in inputs]), params)
+        if op.saves:
+            save(node, op, inputs, [t._array for t in inputs], out)
+        out._node = node
+        out._rg = True
+    return out
+
+
+def finish_one(op: Op, y: Any, x: Tensor, params: dict[str, Any] = NO_PARAMS) -> Tensor:
+    """`finish` for one input, written out because most operations of a model pass here."""
+    if type(y) is not ndarray and not backend.is_array(y):
+        y = np.asarray(y)
+    t = _new(Tensor)
+    t._array = y
+    t._grad = t._version = t._view = t._hooks = t._grad_slot = None
+    if x._view is not None:
+        x._sync_view()
+    if not (x._rg and state.recording):
+        t._node = None
+        t._rg = False
+        return t
+    node = _new(Node)
+    node.op = op
+    node.edges = (x._node or x,)
+    node.params = params
+    node.shapes = node.meta = None
+    node.sequence = next_sequence()
+    saves = op.saves
+    if not saves:
+        node.saved = node.versions = ()
+    elif saves == _ONLY_OUT:
+        version = t._version = [0, "", 0]
+        node.saved = (y,)
+        node.versions = (version, 0)
+    else:
+        save(node, op, (x,), (x._array,), t)
+    if state.recording > 1:
+        note_line(node)
+    t._node = node
+    t._rg = True
+    return t
+
+
+def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO_PARAMS) -> Tensor:
+    """`finish` for two inputs, written out for the same reason; notes broadcast shapes."""
+    if type(y) is not ndarray and not backend.is_array(y):
+        y = np.asarray(y)
+    t = _new(Tensor)
+    t._array = y
+    t._grad = t._version = t._view = t._hooks = t._grad_slot = None
+    if a._view is not None:
+        a._sync_view()
+    if b._view is not None:
+        b._sync_view()
+    if not ((a._rg or b._rg) and state.recording):
+        t._node = None
+        t._rg = False
+        return t
+    node = _new(Node)
+    node.op = op
+    node.edges = (a._node or (a if a._rg else None), b._node or (b if b._rg else None))
+    node.params = params
+    xa, xb = a._array, b._array
+    shape_a, shape_b = xa.shape, xb.shape
+    node.shapes = None if shape_a == shape_b else (shape_a, shape_b)
+    node.meta = None
+    node.sequence = next_sequence()
+    saves = op.saves
+    if not saves:
+        node.saved = node.versions = ()
+    elif saves == _BOTH:
+        version_a = a._version
+        if version_a is None:
+            version_a = a._version = [0, "", 0]
+        version_b = b._version
+        if version_b is None:
+            version_b = b._version = [0, "", 0]
+        node.saved = (xa, xb)
+        node.versions = (version_a, version_a[0], version_b, version_b[0])
+    else:
+        save(node, op, (a, b), (xa, xb), t)
+    if state.recording > 1:
+        note_line(node)
+    t._node = node
+    t._rg = True
+    return t
+
+
+_ONLY_OUT = (OUT,)
+_BOTH = (0, 1)
+
+
 class Primitive(Op):
     """An operation with a forward body on arrays and one gradient rule per array input.
 
@@ -139,29 +241,23 @@ class Primitive(Op):
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Computes the operation on Tensors (recorded) or on raw arrays (not recorded)."""
+        if len(inputs) == 1:
+            x = inputs[0]
+            if not isinstance(x, Tensor):
+                return self.forward(x, **params)
+            out = finish_one(self, self.forward(x._array, **params), x, params)
+            if self.view and shares_memory(out._array, x._array):
+                mark_view(out, x, self, params)
+            return out
         for x in inputs:
             if isinstance(x, Tensor):
                 break
         else:
             return self.forward(*inputs, **params)
-        tensors = [x if isinstance(x, Tensor) else wrap(x) for x in inputs]
-        record = False
-        for t in tensors:
-            if t._view is not None:
-                t._sync_view()
-            record = record or t._rg
-        arrays = [t._array for t in tensors]
+        tensors = tuple([x if isinstance(x, Tensor) else wrap(x) for x in inputs])
         check_same_device(self.name, tensors)
-        out = wrap(self.forward(*arrays, **params))
-        if record and state.recording:
-            node = new_node(self, tuple([edge_of(t) for t in tensors]), params)
-            if self.saves:
-                save(node, self, tensors, arrays, out)
-            out._node = node
-            out._rg = True
-        if self.view and shares_memory(out._array, arrays[0]):
-            mark_view(out, tensors[0], self, params)
-        return out
+        y = self.forward(*[t._array for t in tensors], **params)
+        return finish(self, y, tensors, params)
 
 
 def shares_memory(a: Any, b: Any) -> bool:
@@ -226,26 +322,6 @@ def mark_view(out: Tensor, source: Tensor, op: Primitive, params: dict[str, Any]
         out._view = ViewInfo(source, step, version[2])
     else:
         out._view = ViewInfo(parent.base, parent.steps + step, version[2])
-
-
-def finish(op: Op, y: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Tensor:
-    """Wraps the array `y` and records `op` if an input requires grad."""
-    out = wrap(y)
-    record = False
-    for t in inputs:
-        if t._view is not None:
-            t._sync_view()
-        record = record or t._rg
-    if record and state.recording:
-        node = new_node(op, tuple([edge_of(t) for t in inputs]), params)
-        if op.saves:
-            save(node, op, inputs, [t._array for t in inputs], out)
-        out._node = node
-        out._rg = True
-    return out
-
-
-NO_PARAMS: dict[str, Any] = {}
 
 
 def _cast_forward(a: Any, *, dtype: Any) -> Any:

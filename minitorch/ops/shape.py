@@ -31,9 +31,9 @@ class ShapeAxisError(ShapeError, IndexError):
 
 def sizes_of(args: Sequence[Any]) -> tuple[int, ...]:
     """`f(2, 3)` and `f((2, 3))` alike, as a tuple of ints."""
-    if len(args) == 1 and not isinstance(args[0], int) and hasattr(args[0], "__iter__"):
-        args = tuple(args[0])
-    return tuple(int(n) for n in args)
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        args = args[0]
+    return tuple([int(n) for n in args])
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -79,8 +79,13 @@ def reshape(input: Any, *shape: Any) -> Any:
     Raises:
         ShapeError: The number of elements differs.
     """
-    target = _filled("reshape", input, sizes_of(shape))
-    return _RESHAPE(input, shape=target, source=shape_of(input))
+    target = sizes_of(shape)
+    source = shape_of(input)
+    try:
+        return _RESHAPE(input, shape=target, source=source)
+    except ValueError:
+        target = _filled("reshape", input, target)
+    return _RESHAPE(input, shape=target, source=source)
 
 
 def view(input: Any, *shape: Any) -> Any:

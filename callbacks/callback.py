@@ -40,10 +40,9 @@ import enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from minitorch.trainer import TaskModule, Trainer
-
     from minitorch import Tensor
     from minitorch.optim import Optimizer
+    from minitorch.trainer import TaskModule, Trainer
 
 
 class Order(enum.IntEnum):

@@ -1,0 +1,143 @@
+"""Saving and loading of state trees: the one way in which state reaches a file."""
+
+import json
+import os
+import struct
+from typing import Any
+
+import numpy as np
+
+from minitorch.device import device
+from minitorch.errors import ArgumentError
+
+from . import container
+from .atomic import replacing
+from .tree import decode, encode
+
+_NOT_A_TREE = (AttributeError, KeyError, TypeError, ValueError, struct.error, RecursionError)
+Path = str | os.PathLike[str]
+
+
+def save_tree(path: Path, tree: Any) -> None:
+    """Write a state tree to a file, replacing it in one step.
+
+    At every moment, also after a crash or a full disk, the path holds either its previous content
+    or the new content in full. A tensor that stands in several places is written once; of a slice
+    only its own values are written. What another thread goes on changing has to be given as a
+    `snapshot`.
+
+    Args:
+        path: the file; its folder has to exist.
+        tree: nested dict (str and int keys), list and tuple of Tensor, ndarray, NumPy scalar,
+            int, float, str, bool and None.
+
+    Raises:
+        CheckpointError: the tree holds something else (the text says where), or the file system
+            refused.
+    """
+    structure, entries = encode(tree)
+    with replacing(path) as file:
+        container.write(file, _to_text(structure), entries)
+
+
+def load_tree(path: Path, *, map_location: Any = None) -> Any:
+    """Read a file that `save_tree` wrote; nothing in it is executed.
+
+    Args:
+        path: the file.
+        map_location: the device for the tensors, such as "cuda:0"; None means the CPU.
+
+    Returns:
+        The tree that was saved: the same types, values bit by bit, tuples, int keys and order.
+        Tensors do not require a gradient; one that was saved in several places is one object.
+
+    Raises:
+        CheckpointError: the file is of another kind, cut short or damaged.
+        FileNotFoundError: there is no such file.
+    """
+    target = _target(map_location)
+    with open(path, "rb") as file:
+        return _read(file, repr(os.fspath(path)), target)
+
+
+def verify(path: Path) -> bool:
+    """Return True if the file is a whole and undamaged state tree.
+
+    Raises:
+        CheckpointError: it is not; the text says why.
+        FileNotFoundError: there is no such file.
+    """
+    where = repr(os.fspath(path))
+    with open(path, "rb") as file:
+        header = container.read_header(file, where)
+        empty = {
+            name: np.empty(0, array.dtype)
+            for name, array in container.read_arrays(file, header, where)
+        }
+    _build(header.tree, empty, where, None)
+    return True
+
+
+def save(obj: Any, f: Any) -> None:
+    """Write a state tree, as `save_tree` does, under PyTorch's name and argument order.
+
+    Args:
+        obj: a state tree, such as `model.state_dict()`.
+        f: a path, or a seekable binary file, which is not replaced in one step.
+
+    Raises:
+        CheckpointError: as for `save_tree`.
+    """
+    if not hasattr(f, "write"):
+        save_tree(f, obj)
+        return
+    structure, entries = encode(obj)
+    container.write(f, _to_text(structure), entries)
+
+
+def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
+    """Read a state tree, as `load_tree` does, under PyTorch's name.
+
+    Args:
+        f: a path, or a seekable binary file that holds nothing else from its position on.
+        map_location: the device for the tensors; None means the CPU.
+        weights_only: accepted for PyTorch's signature; a file never holds anything to execute.
+
+    Raises:
+        CheckpointError: as for `load_tree`.
+    """
+    if not hasattr(f, "read"):
+        return load_tree(f, map_location=map_location)
+    return _read(f, "the file object", _target(map_location))
+
+
+def _read(file: Any, where: str, target: device | None) -> Any:
+    header = container.read_header(file, where)
+    arrays = dict(container.read_arrays(file, header, where))
+    return _build(header.tree, arrays, where, target)
+
+
+def _build(tree: str, arrays: dict[str, Any], where: str, target: device | None) -> Any:
+    try:
+        return decode(json.loads(tree, parse_constant=_no_constant), arrays, target)
+    except _NOT_A_TREE as error:
+        raise container.damaged(where, f"its tree cannot be read ({error!r})") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _to_text(structure: Any) -> str:
+    return json.dumps(structure, separators=(",", ":"), allow_nan=False)
+
+
+def _target(map_location: Any) -> device | None:
+    if map_location is None or isinstance(map_location, device):
+        return map_location
+    if not isinstance(map_location, str):
+        raise ArgumentError(
+            "load: map_location must be a device, its name or None. Got "
+            f"{type(map_location).__name__}. Load to the CPU and move tensors with to()."
+        )
+    return device(map_location)

@@ -1,0 +1,39 @@
+"""The core callbacks: one concern of the training loop each, always installed.
+
+Passing a subclass in `Trainer(callbacks=[...])` replaces the one of its kind. They read their
+options from `trainer.settings`, so a subclass needs no constructor.
+"""
+
+from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.core.accumulation import Accumulation
+from minitorch.callbacks.core.clipping import GradientClipping
+from minitorch.callbacks.core.device import DevicePlacement
+from minitorch.callbacks.core.metric_log import MetricLog
+from minitorch.callbacks.core.precision import Precision
+from minitorch.callbacks.core.progress import ProgressCounters
+from minitorch.callbacks.core.schedules import Schedules
+from minitorch.callbacks.core.zero_grad import ZeroGrad
+
+__all__ = [
+    "CORE",
+    "Accumulation",
+    "DevicePlacement",
+    "GradientClipping",
+    "MetricLog",
+    "Precision",
+    "ProgressCounters",
+    "Schedules",
+    "ZeroGrad",
+]
+
+CORE: tuple[type[Callback], ...] = (
+    ProgressCounters,
+    DevicePlacement,
+    ZeroGrad,
+    Precision,
+    Accumulation,
+    MetricLog,
+    Schedules,
+    GradientClipping,
+)
+"""The kinds, in the order in which they run where their `order` is equal."""

@@ -1,0 +1,320 @@
+"""self.log: values of the moment for loggers, exact aggregates for epochs, and their history."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import minitorch
+from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.core.metric import SCOPES, Flags, Metric, Scope, scalar, to_float
+from minitorch.errors import ArgumentError, TrainerError
+
+if TYPE_CHECKING:
+    from minitorch import Tensor
+    from minitorch.trainer import TaskModule, Trainer
+
+Table = dict[str, Metric]
+
+
+class MetricLog(Callback):
+    """Keeps everything that `log` was given.
+
+    Step values go to the loggers after every `log_every_n_steps` updates; a run with shorter epochs
+    writes its last ones at the end of each epoch. Epoch values are exact aggregates, weighted by
+    batch size, and are written before anybody decides or saves. The axis of all of them is
+    `trainer.global_step`.
+
+    Attributes:
+        history: For each name the points (global_step, value) that went to the loggers.
+    """
+
+    order = Order.REPORT
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[tuple[int, float]]] = {}
+        self.logged: dict[str, float] = {}
+        self.scope: Scope | None = None
+        self.suffix = ""
+        self.final = False
+        self._tables: dict[str, Table] = {}
+        self._table: Table = {}
+        self._phase = ""
+        self._every = 50
+        self._flushed = 0
+        self._epoch_start = 0
+        self._stamp = 0
+
+    @property
+    def state_key(self) -> str:
+        return "MetricLog"
+
+    def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        every = trainer.settings.log_every_n_steps
+        self._every = 50 if every is None else every
+
+    # Writing.
+
+    def enter(self, phase: str, scope: Scope | None) -> None:
+        """Switches to the table of a phase and to what may be logged now."""
+        self._phase, self.scope = phase, scope
+        self._table = self._tables.setdefault(phase, {})
+
+    def put(self, name: str, value: Any, flags: Flags, batch_size: float | None) -> None:
+        """Takes one value; `TaskModule.log` explains the arguments."""
+        if self.suffix:
+            name += self.suffix
+        metric = self._table.get(name)
+        if metric is None or metric.flags != flags or metric.scope is not self.scope:
+            metric = self._declare(name, flags)
+        if type(value) is not float:
+            value = scalar(name, value)
+        metric.value = value
+        metric.fresh = True
+        self._stamp += 1
+        metric.stamp = self._stamp
+        if metric.on_epoch:
+            if metric.closed:
+                metric.closed = False
+            metric.add(value, self._weight(metric, batch_size))
+            if self.final and self._phase != "sanity":
+                self._write_late(metric)
+
+    def _weight(self, metric: Metric, batch_size: float | None) -> float:
+        if batch_size is not None:
+            return batch_size
+        if metric.reduce != "mean" or not metric.scope.weighted:
+            return 1.0
+        trainer = self._trainer
+        assert trainer is not None
+        return trainer.batch_size
+
+    def _declare(self, name: str, flags: Flags) -> Metric:
+        if self.scope is None:
+            raise TrainerError(
+                f"log({name!r}): values are logged in the steps, batches and epochs of training, "
+                "validation and testing. Got a call outside of them. Move it into such a step or "
+                "hook."
+            )
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"log: a name is a non-empty string. Got {name!r}.")
+        metric = Metric(name, flags, self.scope)
+        known = self._table.get(name)
+        if known is None:
+            for other in self._table.values():
+                if {metric.step_key, metric.epoch_key} & {other.step_key, other.epoch_key}:
+                    raise TrainerError(
+                        f"log({name!r}): its values would be called {metric.step_key!r} and "
+                        f"{metric.epoch_key!r}, and one of these names is taken. Rename it."
+                    )
+            self._table[name] = metric
+            return metric
+        if known.resolved != metric.resolved:
+            raise TrainerError(
+                f"log({name!r}): a name keeps its flags (prog_bar, logger, on_step, on_epoch, "
+                f"reduce_fx). Got {metric.resolved} after {known.resolved}. Use two names."
+            )
+        known.flags, known.scope = flags, metric.scope
+        return known
+
+    # Events.
+
+    def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._epoch_start = trainer.position.global_step
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        step = trainer.position.global_step
+        if step != self._flushed and self._every and step % self._every == 0:
+            self._flush_steps(trainer, step)
+
+    def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        step = trainer.position.global_step
+        if self._flushed <= self._epoch_start and step != self._flushed and self._every:
+            self._flush_steps(trainer, step)
+        self._close(trainer)
+
+    def on_validation_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._close(trainer)
+
+    def on_test_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._close(trainer)
+
+    def begin_epoch(self) -> None:
+        """Empties the aggregates of the current phase."""
+        self.final = False
+        for metric in self._table.values():
+            metric.reset()
+
+    def _flush_steps(self, trainer: Trainer, step: int) -> None:
+        self._flushed = step
+        values = {}
+        for metric in self._table.values():
+            if metric.on_step and metric.fresh and metric.to_logger:
+                values[metric.step_key] = to_float(metric.value)
+                metric.fresh = False
+        self._write(trainer, values, step)
+
+    def _close(self, trainer: Trainer) -> None:
+        values = {}
+        self.final = True
+        for metric in self._table.values():
+            value = metric.aggregate() if metric.on_epoch else None
+            if value is None:
+                continue
+            metric.epoch_value, metric.closed = value, True
+            if metric.to_logger:
+                values[metric.epoch_key] = value
+            metric.reset()
+        self._write(trainer, values, trainer.position.global_step)
+
+    def _write_late(self, metric: Metric) -> None:
+        value = metric.aggregate()
+        metric.epoch_value, metric.closed = value, True
+        metric.reset()
+        trainer = self._trainer
+        if metric.to_logger and trainer is not None and value is not None:
+            self._write(trainer, {metric.epoch_key: value}, trainer.position.global_step)
+
+    def _write(self, trainer: Trainer, values: dict[str, float], step: int) -> None:
+        if not values or self._phase == "sanity":
+            return
+        for name, value in values.items():
+            self.history.setdefault(name, []).append((step, value))
+        self.logged = values
+        trainer.logger_group.log_metrics({**values, "epoch": trainer.position.epoch}, step)
+
+    # Reading.
+
+    def results(self) -> dict[str, float]:
+        """All latest values by name; during an epoch's end also its aggregates."""
+        found: dict[str, float] = {}
+        for phase, table in self._tables.items():
+            for name, metric in table.items():
+                self._read(name, metric, running=phase == self._phase, into=found)
+        return found
+
+    def _read(self, name: str, metric: Metric, *, running: bool, into: dict[str, float]) -> None:
+        step = metric.latest() if metric.on_step else None
+        epoch = metric.epoch_value
+        if metric.on_epoch and running and self._at_epoch_end():
+            aggregate = metric.aggregate()
+            epoch = epoch if aggregate is None else aggregate
+        if step is not None:
+            into[metric.step_key] = step
+        if epoch is not None and metric.on_epoch:
+            into[metric.epoch_key] = epoch
+        if metric.step_key != metric.epoch_key:
+            plain = epoch if metric.closed or step is None or self._at_epoch_end() else step
+            if plain is not None:
+                into[name] = plain
+
+    def _at_epoch_end(self) -> bool:
+        return self.scope is not None and not self.scope.steps
+
+    def bar(self) -> dict[str, float]:
+        """Latest values of what was logged with prog_bar=True."""
+        found: dict[str, float] = {}
+        for table in self._tables.values():
+            for name, metric in table.items():
+                if metric.to_bar:
+                    self._read(name, metric, running=True, into=found)
+        return found
+
+    def epoch_results(self, phase: str) -> dict[str, float]:
+        """The aggregates of the last finished epoch of a phase."""
+        return {
+            metric.epoch_key: metric.epoch_value
+            for metric in self._tables.get(phase, {}).values()
+            if metric.epoch_value is not None
+        }
+
+    def find(self, name: str | None) -> tuple[float, int] | None:
+        """The value under a name and a stamp that changes with every new value."""
+        value = self.results().get(name or "")
+        if value is None:
+            return None
+        stamps = [
+            metric.stamp
+            for table in self._tables.values()
+            for key, metric in table.items()
+            if name in (key, metric.step_key, metric.epoch_key)
+        ]
+        return value, max(stamps)
+
+    def unknown(self, who: str, name: str | None) -> str:
+        """The text of an error about a monitored name that nobody logs."""
+        known = sorted(self.results())
+        if not known:
+            return (
+                f"{who}: monitor={name!r} was never logged; nothing was. Call self.log({name!r})."
+            )
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return f"{who}: monitor={name!r} was never logged. Logged are {', '.join(known)}.{hint}"
+
+    def drop(self, phase: str) -> None:
+        """Forgets a phase."""
+        self._tables.pop(phase, None)
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        tables = {
+            phase: {name: _pack(metric) for name, metric in table.items()}
+            for phase, table in self._tables.items()
+            if phase != "sanity"
+        }
+        history = {
+            name: {
+                "step": np.array([step for step, _ in points], np.int64),
+                "value": np.array([value for _, value in points], np.float64),
+            }
+            for name, points in self.history.items()
+        }
+        return {
+            "tables": tables,
+            "history": history,
+            "flushed": self._flushed,
+            "epoch_start": self._epoch_start,
+            "stamp": self._stamp,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._tables = {
+            phase: {name: _unpack(name, state) for name, state in table.items()}
+            for phase, table in state_dict["tables"].items()
+        }
+        self._table = self._tables.setdefault(self._phase, {})
+        self.history = {
+            name: list(zip(points["step"].tolist(), points["value"].tolist(), strict=True))
+            for name, points in state_dict["history"].items()
+        }
+        self._flushed = state_dict["flushed"]
+        self._epoch_start = state_dict["epoch_start"]
+        self._stamp = state_dict["stamp"]
+
+
+def as_tensors(values: dict[str, float]) -> dict[str, Tensor]:
+    """The same values as 0-d float64 tensors."""
+    return {name: minitorch.tensor(v, dtype=minitorch.float64) for name, v in values.items()}
+
+
+_PLAIN = ("epoch_value", "fresh", "closed", "stamp", "total", "count")
+
+
+def _pack(metric: Metric) -> dict[str, Any]:
+    metric._collapse()
+    state = {name: getattr(metric, name) for name in _PLAIN}
+    flags = [getattr(flag, "__name__", flag) for flag in metric.flags]
+    return {**state, "flags": flags, "scope": metric.scope.where, "value": metric.latest()}
+
+
+def _unpack(name: str, state: dict[str, Any]) -> Metric:
+    metric = Metric(name, tuple(state["flags"]), SCOPES[state["scope"]])
+    for key in (*_PLAIN, "value"):
+        setattr(metric, key, state[key])
+    return metric

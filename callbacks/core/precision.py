@@ -1,0 +1,137 @@
+"""Numeric precision: which dtype computes, and loss scaling where it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from minitorch import dtypes
+from minitorch.callbacks.callback import Callback, Order
+from minitorch.errors import TrainerError
+
+if TYPE_CHECKING:
+    from minitorch import Tensor
+    from minitorch.optim import Optimizer
+    from minitorch.trainer import TaskModule, Trainer
+
+_NO_CONTEXT = contextlib.nullcontext()
+
+
+class Precision(Callback):
+    """ "32", "64", "16-mixed" (autocast to float16 with a dynamic loss scale) or "bf16-mixed".
+
+    Weights and optimizer state are never stored in half precision. The order is fixed: scale,
+    backward, unscale, average, clip, step, adapt the scale; schedules count applied updates only.
+    """
+
+    order = Order.TRANSFORM
+
+    def __init__(self) -> None:
+        self.name = "32"
+        self.scaler: Any = None
+        self._context: Any = _NO_CONTEXT
+        self._saved_scaler: dict[str, Any] | None = None
+        self._previous_dtype: Any = None
+
+    @property
+    def state_key(self) -> str:
+        return "Precision"
+
+    @property
+    def input_dtype(self) -> dtypes.dtype:
+        """Dtype that floating batches are cast to."""
+        return dtypes.float64 if self.name == "64" else dtypes.float32
+
+    def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        self.name = trainer.settings.precision_name
+        if self.name == "64":
+            self._previous_dtype = dtypes.get_default_dtype()
+            dtypes.set_default_dtype(dtypes.float64)
+
+    def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        module.to(self.input_dtype)
+        if self.name.endswith("-mixed"):
+            from minitorch.amp import GradScaler, autocast
+
+            half = dtypes.float16 if self.name == "16-mixed" else dtypes.bfloat16
+            self._context = autocast(trainer.device.type, dtype=half)
+            if self.name == "16-mixed" and stage == "fit":
+                self.scaler = GradScaler(trainer.device.type)
+                if self._saved_scaler is not None:
+                    self.scaler.load_state_dict(self._saved_scaler)
+
+    def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        if self._previous_dtype is not None:
+            dtypes.set_default_dtype(self._previous_dtype)
+            self._previous_dtype = None
+
+    def listens(self, event: str) -> bool:
+        if event in ("transform_loss", "on_window_end"):
+            return self.scaler is not None
+        return super().listens(event)
+
+    def forward_context(self) -> Any:
+        """The context that every step of the module runs in."""
+        return self._context
+
+    def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
+        scaled: Tensor = self.scaler.scale(loss)
+        return scaled
+
+    def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
+        for optimizer in trainer.optimizers:
+            self.scaler.unscale_(optimizer)
+
+    def optimizer_step(
+        self, trainer: Trainer, module: TaskModule, optimizer: Optimizer, loss: Any
+    ) -> bool:
+        """Applies the update unless gradients overflowed at this loss scale.
+
+        Returns:
+            Whether the update was applied.
+
+        Raises:
+            TrainerError: Gradients are not finite although the scale cannot get smaller.
+        """
+        position = trainer.position
+        place = position.epoch, position.batch
+        if self.scaler is None:
+            module.optimizer_step(*place, optimizer, lambda: loss)
+            return True
+        scale = self.scaler.get_scale()
+        module.optimizer_step(*place, ScaledOptimizer(optimizer, self.scaler), lambda: loss)
+        self.scaler.update()
+        if self.scaler.get_scale() >= scale:
+            return True
+        if scale <= 1.0:
+            raise TrainerError(
+                "precision: gradients must be finite. They overflow in float16 even at the loss "
+                f"scale {scale:g} (epoch {position.epoch}, batch {position.batch}), so it is no "
+                'matter of scaling. Lower the learning rate, or use precision="bf16-mixed".'
+            )
+        return False
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self.scaler is None else {"scaler": self.scaler.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._saved_scaler = state_dict.get("scaler")
+        if self.scaler is not None and self._saved_scaler is not None:
+            self.scaler.load_state_dict(self._saved_scaler)
+
+
+class ScaledOptimizer:
+    """The optimizer under a loss scaler: `step` does nothing when gradients overflowed."""
+
+    def __init__(self, optimizer: Optimizer, scaler: Any) -> None:
+        self.optimizer = optimizer
+        self.scaler = scaler
+
+    def step(self, closure: Any = None) -> Any:
+        """The update, unless a gradient is not finite."""
+        if closure is not None:
+            closure()
+        return self.scaler.step(self.optimizer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.optimizer, name)

@@ -1,0 +1,84 @@
+"""Learning rate schedules, moved by applied updates, finished epochs or fresh metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from minitorch.callbacks.callback import Callback, Order
+from minitorch.errors import TrainerError
+
+if TYPE_CHECKING:
+    from minitorch.optim import Optimizer
+    from minitorch.trainer import TaskModule, Trainer
+
+
+@dataclass(slots=True)
+class LRSchedulerConfig:
+    """A schedule and when it moves.
+
+    Attributes:
+        scheduler: The schedule.
+        name: Name for logs.
+        interval: "epoch" or "step" (an applied update).
+        frequency: Moves every so many intervals.
+        monitor: Name of the metric that the schedule watches.
+        reduce_on_plateau: Whether it takes a metric.
+        strict: Whether a missing metric is an error.
+        seen: Stamp of the last metric value that it was given.
+    """
+
+    scheduler: Any
+    name: str | None = None
+    interval: str = "epoch"
+    frequency: int = 1
+    monitor: str | None = None
+    reduce_on_plateau: bool = False
+    strict: bool = True
+    seen: int = -1
+
+
+class Schedules(Callback):
+    """Moves the schedules that `configure_optimizers` returned.
+
+    Schedules with interval "step" move right after an applied update (an update that the loss
+    scaler skipped does not count), those with interval "epoch" at the end of an epoch, after its
+    metrics are final and before checkpoints are written. A schedule that watches a metric moves
+    only when the metric has a new value.
+    """
+
+    order = Order.REPORT
+
+    def listens(self, event: str) -> bool:
+        if event == "on_after_optimizer_step" and self._trainer is not None:
+            return any(config.interval == "step" for config in self._trainer.lr_scheduler_configs)
+        return super().listens(event)
+
+    def on_after_optimizer_step(
+        self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
+    ) -> None:
+        for config in trainer.lr_scheduler_configs:
+            if config.interval == "step" and not trainer.position.global_step % config.frequency:
+                self.move(trainer, module, config)
+
+    def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        for config in trainer.lr_scheduler_configs:
+            if config.interval == "epoch" and not (trainer.position.epoch + 1) % config.frequency:
+                self.move(trainer, module, config)
+
+    def move(self, trainer: Trainer, module: TaskModule, config: LRSchedulerConfig) -> None:
+        """Moves one schedule by one step."""
+        if not module.automatic_optimization:
+            return
+        if not config.reduce_on_plateau:
+            module.lr_scheduler_step(config.scheduler, None)
+            return
+        found = trainer.metric_log.find(config.monitor)
+        if found is None:
+            if config.strict and trainer.position.epoch_done and trainer.metrics_complete:
+                raise TrainerError(trainer.metric_log.unknown("lr_scheduler", config.monitor))
+            return
+        value, stamp = found
+        if stamp != config.seen:
+            config.seen = stamp
+            module.lr_scheduler_step(config.scheduler, value)

@@ -1,0 +1,209 @@
+"""The arguments of the Trainer: what they mean, which values fit, what replaces unknown ones."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from minitorch.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from minitorch.callbacks import Callback
+
+PRECISIONS = {
+    "32": "32",
+    "32-true": "32",
+    "64": "64",
+    "64-true": "64",
+    "16": "16-mixed",
+    "16-mixed": "16-mixed",
+    "bf16": "bf16-mixed",
+    "bf16-mixed": "bf16-mixed",
+}
+
+REPLACED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "barebones": ((False,), "Leave it out: what nobody uses costs nothing here."),
+    "benchmark": ((None, False), "Leave it out: there is no cuDNN to tune."),
+    "enable_autolog_hparams": (
+        (True,),
+        "Call save_hyperparameters(logger=False) to keep hyper-parameters out of the loggers.",
+    ),
+    "model_registry": ((None,), "Copy the file of result.best to where models are kept."),
+    "num_nodes": ((1,), "Leave it out: training runs on one device."),
+    "plugins": (
+        (None, []),
+        "Pass a subclass of a core callback (minitorch.callbacks.core) in callbacks=[...].",
+    ),
+    "reload_dataloaders_every_n_epochs": (
+        (0,),
+        "Pass an iterable whose __iter__ makes the new batches.",
+    ),
+    "strategy": (("auto", "single_device"), "Leave it out: training runs on one device."),
+    "suggest_integrations": ((True, False), "Leave it out: nothing is advertised."),
+    "sync_batchnorm": ((False,), "Leave it out: training runs on one device."),
+    "use_distributed_sampler": ((True, False), "Leave it out: training runs on one device."),
+}
+"""Lightning's arguments without a meaning here: the values that change nothing, and the fix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The arguments of a Trainer as given; `Trainer` documents them."""
+
+    max_epochs: int | None
+    min_epochs: int | None
+    max_steps: int
+    min_steps: int | None
+    max_time: str | timedelta | dict[str, float] | None
+    accelerator: str
+    devices: str | int | list[int]
+    precision: str | int | None
+    callbacks: Callback | Iterable[Callback] | None
+    logger: Any
+    accumulate_grad_batches: int
+    gradient_clip_val: float | None
+    gradient_clip_algorithm: str | None
+    limit_train_batches: int | float | None
+    limit_val_batches: int | float | None
+    limit_test_batches: int | float | None
+    limit_predict_batches: int | float | None
+    overfit_batches: int | float
+    fast_dev_run: int | bool
+    val_check_interval: int | float | None
+    check_val_every_n_epoch: int | None
+    num_sanity_val_steps: int | None
+    log_every_n_steps: int | None
+    enable_checkpointing: bool | None
+    enable_progress_bar: bool | None
+    enable_model_summary: bool | None
+    inference_mode: bool
+    detect_anomaly: bool
+    deterministic: bool | str | None
+    default_root_dir: Any
+    profiler: Any
+
+    @property
+    def precision_name(self) -> str:
+        """The precision under its full name."""
+        return PRECISIONS[str(self.precision or "32")]
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Names of all arguments."""
+        return [field.name for field in fields(cls)]
+
+
+def refuse_unknown(unknown: dict[str, Any]) -> None:
+    """Raises for arguments that the Trainer does not have.
+
+    Raises:
+        ArgumentError: Names the closest argument, or what replaces one of Lightning's.
+    """
+    known = Settings.names()
+    for name, value in unknown.items():
+        if name in REPLACED:
+            neutral, fix = REPLACED[name]
+            if not any(value is n or value == n for n in neutral):
+                raise ArgumentError(
+                    f"Trainer: {name} of Lightning has no meaning here. Got {name}={value!r}. {fix}"
+                )
+            continue
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"Known are {', '.join(known)}."
+        raise ArgumentError(f"Trainer: there is no argument {name!r}. {hint}")
+
+
+def check(settings: Settings) -> None:
+    """Validates all arguments; the Trainer calls it when a run starts.
+
+    Raises:
+        ArgumentError: States the rule, the value and the fix.
+    """
+    s = settings
+    _counts(s)
+    _shares(s)
+    if str(s.precision or "32") not in PRECISIONS:
+        _refuse(
+            "precision",
+            s.precision,
+            'one of "32", "64", "16-mixed", "bf16-mixed"',
+            "Weights stay in float32; half precision is a compute dtype.",
+        )
+    if s.gradient_clip_algorithm not in (None, "norm", "value"):
+        _refuse("gradient_clip_algorithm", s.gradient_clip_algorithm, '"norm" or "value"')
+    if s.gradient_clip_val is not None and not _number(s.gradient_clip_val, 0, exclusive=True):
+        _refuse("gradient_clip_val", s.gradient_clip_val, "a number > 0", "Leave it out for none.")
+    if s.accelerator not in ("auto", "cpu", "gpu", "cuda"):
+        _refuse("accelerator", s.accelerator, '"auto", "cpu", "gpu" or "cuda"')
+    one = isinstance(s.devices, list | tuple) and len(s.devices) == 1
+    if not one and s.devices not in ("auto", 1, "1"):
+        _refuse("devices", s.devices, "1 or [index]", "Training runs on one device.")
+    if s.deterministic not in (None, True, False, "warn"):
+        _refuse("deterministic", s.deterministic, 'True, False or "warn"')
+    if isinstance(s.profiler, str) and s.profiler != "simple":
+        _refuse("profiler", s.profiler, '"simple" or an object with its methods')
+
+
+def _counts(s: Settings) -> None:
+    for name, least, endless in (
+        ("max_epochs", 0, True),
+        ("min_epochs", 0, False),
+        ("max_steps", 0, True),
+        ("min_steps", 0, False),
+        ("accumulate_grad_batches", 1, False),
+        ("check_val_every_n_epoch", 1, False),
+        ("num_sanity_val_steps", 0, True),
+        ("log_every_n_steps", 0, False),
+    ):
+        value = getattr(s, name)
+        if value is None and name not in ("max_steps", "accumulate_grad_batches"):
+            continue
+        if type(value) is not int or (value < least and not (endless and value == -1)):
+            allowed = f"an integer ≥ {least}" + (" or -1 for no limit" if endless else "")
+            _refuse(name, value, allowed)
+    if s.max_epochs == -1 and s.max_steps == -1 and s.max_time is None:
+        return
+    for low, high in (("min_epochs", "max_epochs"), ("min_steps", "max_steps")):
+        least, most = getattr(s, low), getattr(s, high)
+        if least is not None and most not in (None, -1) and least > most:
+            raise ArgumentError(f"Trainer: {low} must be ≤ {high}. Got {least} > {most}.")
+
+
+def _shares(s: Settings) -> None:
+    for name in (
+        "limit_train_batches",
+        "limit_val_batches",
+        "limit_test_batches",
+        "limit_predict_batches",
+        "overfit_batches",
+        "val_check_interval",
+    ):
+        value = getattr(s, name)
+        if value is None:
+            continue
+        is_count = type(value) is int and value >= 0
+        is_share = isinstance(value, float) and 0.0 <= value <= 1.0
+        zero_ok = name != "val_check_interval"
+        if not (is_count or is_share) or (value == 0 and not zero_ok):
+            _refuse(name, value, "a share in [0.0, 1.0] (float) or a number of batches (int)")
+    if not isinstance(s.fast_dev_run, bool | int) or s.fast_dev_run < 0:
+        _refuse("fast_dev_run", s.fast_dev_run, "True, False or a number of batches")
+    if s.check_val_every_n_epoch is None and isinstance(s.val_check_interval, float | None):
+        raise ArgumentError(
+            "Trainer: check_val_every_n_epoch=None counts batches across epochs, so "
+            f"val_check_interval must be an integer. Got {s.val_check_interval!r}. "
+            "Pass a number of batches."
+        )
+
+
+def _number(value: Any, least: float, *, exclusive: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value > least if exclusive else value >= least
+
+
+def _refuse(name: str, value: Any, rule: str, fix: str = "") -> None:
+    raise ArgumentError(f"Trainer: {name} must be {rule}. Got {value!r}.{' ' + fix if fix else ''}")

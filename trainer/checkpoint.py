@@ -1,0 +1,160 @@
+"""Checkpoints: one tree with everything that has state, in one file, read back exactly.
+
+The keys are Lightning's where it has one. Every callback, the core ones too, stands under
+"callbacks" by its `state_key`: loss scale, metric aggregates, accumulation weights.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from minitorch import Tensor, random
+from minitorch.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from minitorch.callbacks import Callback
+    from minitorch.trainer.trainer import Trainer
+
+FORMAT = "minitorch-trainer/1"
+
+
+def build(trainer: Trainer, *, weights_only: bool) -> dict[str, Any]:
+    """The state tree of a run.
+
+    Args:
+        weights_only: Only weights and hyper-parameters, as for inference.
+    """
+    module, position = trainer.module, trainer.position
+    tree: dict[str, Any] = {
+        "format": FORMAT,
+        "epoch": position.epoch,
+        "global_step": position.global_step,
+        "state_dict": dict(module.state_dict()),
+        "hyper_parameters": dict(module.hparams),
+        "hparams_name": module._task.hparams_name,
+        "module": f"{type(module).__module__}.{type(module).__qualname__}",
+    }
+    if not weights_only:
+        tree["callbacks"] = callback_states(trainer.callbacks)
+        tree["optimizer_states"] = [o.state_dict() for o in trainer.optimizers]
+        tree["lr_schedulers"] = [
+            {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
+            for config in trainer.lr_scheduler_configs
+        ]
+        tree["gradients"] = _gradients(trainer)
+        tree["loops"] = {"position": position.state_dict(), "data": trainer.data_state()}
+        tree["random"] = random.state_dict()
+    for call in trainer.events.on_save_checkpoint:
+        call(tree)
+    return tree
+
+
+def callback_states(callbacks: list[Callback]) -> dict[str, Any]:
+    """The states of all callbacks that have one, by key.
+
+    Raises:
+        CheckpointError: Two of them have the same key.
+    """
+    states: dict[str, Any] = {}
+    for callback in callbacks:
+        state = callback.state_dict()
+        if not state:
+            continue
+        if callback.state_key in states:
+            raise CheckpointError(
+                "checkpoint: each callback with state needs a key of its own. Got two with "
+                f"state_key={callback.state_key!r}. Override state_key to include what tells "
+                f"them apart, such as the arguments of {type(callback).__name__}."
+            )
+        states[callback.state_key] = state
+    return states
+
+
+def _gradients(trainer: Trainer) -> dict[str, Tensor]:
+    """Gradients that the next batches still add to."""
+    module = trainer.module
+    if module.automatic_optimization and trainer.position.window == 0:
+        return {}
+    named = module.named_parameters()
+    return {name: p.grad for name, p in named if p.grad is not None}
+
+
+def write(trainer: Trainer, path: str | os.PathLike[str], *, weights_only: bool) -> str:
+    """Builds the tree and writes it; a crash while writing leaves an older file in place.
+
+    Returns:
+        The path as a string.
+    """
+    from minitorch.io import save_tree
+
+    target = os.fspath(path)
+    folder = os.path.dirname(target)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    save_tree(target, build(trainer, weights_only=weights_only))
+    return target
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The tree of a file.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, or was not written by a Trainer.
+    """
+    from minitorch.io import load_tree
+
+    tree = load_tree(path)
+    if not isinstance(tree, dict) or "state_dict" not in tree:
+        raise CheckpointError(
+            f"checkpoint: {os.fspath(path)} was not written by a Trainer: it has no 'state_dict'. "
+            "Load it with minitorch.load and module.load_state_dict."
+        )
+    return tree
+
+
+def apply_weights(trainer: Trainer, tree: dict[str, Any]) -> None:
+    """First part: hooks see the tree, weights are loaded."""
+    for call in trainer.events.on_load_checkpoint:
+        call(tree)
+    trainer.module.load_state_dict(tree["state_dict"])
+
+
+def apply_callbacks(trainer: Trainer, tree: dict[str, Any], path: str) -> None:
+    """Second part, before on_fit_start: states of callbacks and the position.
+
+    Raises:
+        CheckpointError: The file holds weights only.
+    """
+    if "loops" not in tree:
+        raise CheckpointError(
+            f"fit: resuming needs the whole state. {path} holds weights only. Load it into the "
+            "module with load_from_checkpoint and fit without ckpt_path, or save with "
+            "weights_only=False."
+        )
+    for callback in trainer.callbacks:
+        state = tree["callbacks"].get(callback.state_key)
+        if state is not None:
+            callback.load_state_dict(state)
+    trainer.position.load_state_dict(tree["loops"]["position"])
+
+
+def apply_loop(trainer: Trainer, tree: dict[str, Any]) -> None:
+    """Third part, after on_fit_start: optimizers, schedules, gradients, random streams."""
+    saved, here = tree["optimizer_states"], trainer.optimizers
+    if len(saved) != len(here) or len(tree["lr_schedulers"]) != len(trainer.lr_scheduler_configs):
+        raise CheckpointError(
+            "fit: the task must have the optimizers and schedules that the checkpoint has. "
+            f"Got {len(here)} and {len(trainer.lr_scheduler_configs)}, saved were {len(saved)} and "
+            f"{len(tree['lr_schedulers'])}. Resume with the same configure_optimizers."
+        )
+    for optimizer, state in zip(here, saved, strict=True):
+        optimizer.load_state_dict(state)
+    for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=True):
+        config.scheduler.load_state_dict(state["scheduler"])
+        config.seen = state["seen"]
+    gradients = tree["gradients"]
+    for name, parameter in trainer.module.named_parameters():
+        gradient = gradients.get(name)
+        parameter.grad = None if gradient is None else gradient.to(parameter.device)
+    random.load_state_dict(tree["random"])

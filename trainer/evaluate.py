@@ -1,0 +1,270 @@
+"""Validation, testing and prediction: one loop, in eval mode, without side effects on training."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from minitorch import inference_mode, no_grad, random
+from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
+from minitorch.callbacks.core.nested import map_leaves
+from minitorch.errors import DataError, TrainerError
+from minitorch.trainer import phase
+from minitorch.trainer.loaders import END, Batches
+from minitorch.trainer.outputs import detach, read_evaluation
+from minitorch.trainer.run import Run, eval_batches
+from minitorch.trainer.task import TaskModule, overrides, positional_count
+
+if TYPE_CHECKING:
+    from minitorch.trainer.trainer import Trainer
+
+
+class Loop(NamedTuple):
+    """Names of one kind of evaluation."""
+
+    event: str
+    step: str
+    loader: str
+    limit: str
+
+
+LOOPS = {
+    "validate": Loop("validation", "validation_step", "val_dataloader", "limit_val_batches"),
+    "test": Loop("test", "test_step", "test_dataloader", "limit_test_batches"),
+    "predict": Loop("predict", "predict_step", "predict_dataloader", "limit_predict_batches"),
+}
+_FAR = 2**62
+"""Draws of an evaluation start this far from those of training."""
+
+
+def inside_fit(trainer: Trainer, module: TaskModule) -> None:
+    """The validation of a fit."""
+    with no_grad():
+        _loop(trainer, module, "validate", trainer.val_data, phase_name="validation")
+    trainer.phase = "train"
+
+
+def sanity_check(trainer: Trainer, module: TaskModule) -> None:
+    """A few validation batches before training; metrics, logs and random streams stay put."""
+    if not trainer.val_data or trainer.fast_dev_run or not any(trainer.num_sanity_val_batches):
+        return
+    trainer.phase = "sanity"
+    trainer._fire(trainer.events.on_sanity_check_start)
+    with no_grad():
+        _loop(trainer, module, "validate", trainer.val_data, phase_name="sanity")
+    trainer.metric_log.drop("sanity")
+    trainer._fire(trainer.events.on_sanity_check_end)
+
+
+def run(
+    trainer: Trainer,
+    stage: str,
+    module: Any,
+    data: Any,
+    ckpt_path: Any,
+    batch_size: int,
+    verbose: bool,
+) -> list[dict[str, float]]:
+    """Body of `Trainer.validate` and `Trainer.test`."""
+    loop = LOOPS[stage]
+    _run(trainer, stage, module, data, ckpt_path, batch_size)
+    values = trainer.metric_log.epoch_results(loop.event)
+    count = len(trainer.eval_data)
+    results = [_of_loader(values, index, count) for index in range(count)]
+    if verbose:
+        trainer.print(table(stage, results))
+    return results
+
+
+def run_predict(
+    trainer: Trainer, module: Any, data: Any, ckpt_path: Any, batch_size: int, keep: bool
+) -> list[Any] | None:
+    """Body of `Trainer.predict`."""
+    outputs = _run(trainer, "predict", module, data, ckpt_path, batch_size, keep=keep)
+    if not keep:
+        return None
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _run(
+    trainer: Trainer,
+    stage: str,
+    given: Any,
+    data: Any,
+    ckpt_path: Any,
+    batch_size: int,
+    *,
+    keep: bool = False,
+) -> list[list[Any]]:
+    module, ckpt_path = _choose(trainer, stage, given, ckpt_path)
+    loop = LOOPS[stage]
+    with Run(trainer, module, stage) as run:
+        run.attach()
+        if not overrides(module, loop.step) and stage != "predict":
+            getattr(module, loop.step)(None, 0)
+        source = getattr(module, loop.loader)() if data is None else data
+        if source is None:
+            raise DataError(
+                f"Trainer.{stage}: data is missing. Pass dataloaders, or define {loop.loader} in "
+                f"{type(module).__name__}."
+            )
+        limit = int(trainer.settings.fast_dev_run) or getattr(trainer.settings, loop.limit)
+        trainer.eval_data = eval_batches(source, limit, batch_size, "dataloaders", loop.limit)
+        if ckpt_path is not None:
+            run.load(ckpt_path)
+        run.place()
+        trainer.rewire()
+        with inference_mode() if trainer.settings.inference_mode else no_grad():
+            return _loop(
+                trainer, module, stage, trainer.eval_data, phase_name=loop.event, keep=keep
+            )
+
+
+def _choose(trainer: Trainer, stage: str, given: Any, ckpt_path: Any) -> tuple[TaskModule, Any]:
+    if isinstance(given, TaskModule) or (given is not None and not hasattr(given, "__fspath__")):
+        if not isinstance(given, str):
+            return given, ckpt_path
+    if given is not None:
+        ckpt_path = given
+    if trainer._module is None:
+        raise TrainerError(
+            f"Trainer.{stage}: a checkpoint's weights go into the module of an earlier run, and "
+            f"there was none. Pass the module: {stage}(module, dataloaders, ckpt_path=...)."
+        )
+    if ckpt_path is None:
+        raise TrainerError(
+            f"Trainer.{stage}: say which weights are meant. Got neither a module nor a checkpoint. "
+            f"Pass result.best, result.last, or the module for the weights it has now."
+        )
+    return trainer._module, ckpt_path
+
+
+@contextlib.contextmanager
+def _own_randomness(trainer: Trainer) -> Iterator[None]:
+    """Draws far away from those of training, which go on as if nothing had happened."""
+    with random.fork_rng():
+        state = random.state_dict()
+        far = _FAR + (trainer.global_step << 20)
+        state["positions"] = {name: far for name in state["positions"]}
+        random.load_state_dict(state)
+        yield
+
+
+def _loop(
+    trainer: Trainer,
+    module: TaskModule,
+    stage: str,
+    data: list[Batches],
+    *,
+    phase_name: str,
+    keep: bool = False,
+) -> list[list[Any]]:
+    loop, log, on = LOOPS[stage], trainer.metric_log, trainer.events
+    is_predict = stage == "predict"
+    trainer.phase = phase_name
+    outputs: list[list[Any]] = []
+    with phase.evaluating(module), _own_randomness(trainer):
+        log.enter(phase_name, None if is_predict else EVAL_EPOCH)
+        log.begin_epoch()
+        trainer._fire(getattr(on, f"on_{loop.event}_start"))
+        trainer._fire(getattr(on, f"on_{loop.event}_epoch_start"))
+        log.scope = None if is_predict else EVAL_STEP
+        for index, batches in enumerate(data):
+            count = batches.count
+            if phase_name == "sanity":
+                count = trainer.num_sanity_val_batches[index]
+            log.suffix = f"/dataloader_idx_{index}" if len(data) > 1 else ""
+            outputs.append(_one_loader(trainer, module, loop, batches, index, count, keep=keep))
+        log.suffix = ""
+        if trainer.interrupt.requested:
+            log.begin_epoch()
+            return outputs
+        log.scope = None if is_predict else EVAL_EPOCH
+        trainer._fire(getattr(on, f"on_{loop.event}_epoch_end"))
+        if phase_name == "validation" and trainer.stage == "fit":
+            trainer.position.validated = True
+            trainer._validated_once = True
+        log.scope = None
+        trainer._fire(getattr(on, f"on_{loop.event}_end"))
+    return outputs
+
+
+def _one_loader(
+    trainer: Trainer,
+    module: TaskModule,
+    loop: Loop,
+    data: Batches,
+    index: int,
+    count: float,
+    *,
+    keep: bool,
+) -> list[Any]:
+    on, kept = trainer.events, []
+    starts = getattr(on, f"on_{loop.event}_batch_start")
+    ends = getattr(on, f"on_{loop.event}_batch_end")
+    step = getattr(module, loop.step)
+    arguments = positional_count(step, 3)
+    if len(trainer.eval_data if trainer.stage != "fit" else trainer.val_data) > 1 and arguments < 3:
+        raise TrainerError(
+            f"{loop.step}: with several loaders it is told which one a batch comes from. "
+            f"It takes no dataloader_idx. Define `def {loop.step}(self, batch, batch_idx, "
+            "dataloader_idx=0):`."
+        )
+    batches = data.start(trainer.current_epoch)
+    batch_idx = 0
+    while batch_idx < count and not trainer.interrupt.requested:
+        batch = next(batches, END)
+        if batch is END:
+            break
+        for call in on.transform_batch:
+            batch = call(batch, index)
+        trainer._batch, trainer._batch_size = batch, None
+        for call in starts:
+            call(batch, batch_idx, index)
+        with trainer.precision.forward_context():
+            output = step(*(batch, batch_idx, index)[:arguments])
+        output = _read(loop, output)
+        for call in ends:
+            call(output, batch, batch_idx, index)
+        if keep:
+            kept.append(map_leaves(output, _to_cpu))
+        batch_idx += 1
+    if batch_idx == 0 and count and not trainer.interrupt.requested:
+        raise DataError(f"{data.name}: there must be at least one batch. Got none.")
+    return kept
+
+
+def _read(loop: Loop, output: Any) -> Any:
+    if loop.event != "predict":
+        return read_evaluation(loop.step, output)
+    if output is None:
+        raise TrainerError(
+            "predict_step: it must return the prediction for the batch. Got None. "
+            "Add the return statement."
+        )
+    return detach(output)
+
+
+def _to_cpu(leaf: Any) -> Any:
+    return leaf.cpu() if hasattr(leaf, "cpu") else leaf
+
+
+def _of_loader(values: dict[str, float], index: int, count: int) -> dict[str, float]:
+    if count == 1:
+        return values
+    marks = [f"/dataloader_idx_{other}" for other in range(count) if other != index]
+    return {name: v for name, v in values.items() if not name.endswith(tuple(marks))}
+
+
+def table(stage: str, results: list[dict[str, float]]) -> str:
+    """The metrics of an evaluation as text."""
+    lines = []
+    for index, result in enumerate(results):
+        where = f" (loader {index})" if len(results) > 1 else ""
+        width = max([len(name) for name in result], default=6)
+        lines.append(f"{stage}{where}")
+        lines += [f"  {name:<{width}}  {value:.6g}" for name, value in result.items()]
+        if not result:
+            lines.append("  nothing was logged")
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""For each event the list of its calls: computed once, so that an unused event is free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from minitorch.callbacks.callback import EVENTS, Callback, Order
+from minitorch.trainer.hooks import Hooks
+
+if TYPE_CHECKING:
+    from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.task import TaskModule
+    from minitorch.trainer.trainer import Trainer
+
+Calls = list[Callable[..., Any]]
+
+
+class Events:
+    """One attribute for each event: the calls to make, in order, with the event's own arguments.
+
+    Callbacks' methods are bound to (trainer, module), so that callbacks and the module's hooks are
+    called alike: `for call in events.on_train_batch_start: call(batch, batch_idx)`.
+    """
+
+    __slots__ = EVENTS
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, event: str) -> Calls: ...
+
+    def __init__(
+        self,
+        callbacks: Sequence[Callback],
+        trainer: Trainer,
+        module: TaskModule,
+        profiler: SimpleProfiler | None = None,
+    ) -> None:
+        for event in EVENTS:
+            calls: Calls = []
+            for owner, method in listeners(event, callbacks, module):
+                call = method if owner is module else partial(method, trainer, module)
+                if profiler is not None:
+                    call = profiler.timed(f"[{label(owner)}] {event}", call)
+                calls.append(call)
+            setattr(self, event, calls)
+
+
+def listeners(
+    event: str, callbacks: Sequence[Callback], module: TaskModule | None
+) -> list[tuple[Any, Callable[..., Any]]]:
+    """Who takes part in an event, in order: pairs of owner and method."""
+    calls = [(cb, getattr(cb, event)) for cb in callbacks if cb.listens(event)]
+    hook = getattr(module, event) if module is not None and hasattr(Hooks, event) else None
+    if hook is not None and getattr(hook, "__func__", hook) is not getattr(Hooks, event):
+        place = sum(1 for owner, _ in calls if owner.order <= Order.MEASURE)
+        calls.insert(place, (module, hook))
+    return calls
+
+
+def label(owner: Any) -> str:
+    """Name of a callback or module in tables."""
+    return type(owner).__name__
+
+
+def order_table(callbacks: Sequence[Callback], module: TaskModule | None) -> str:
+    """A table of all events in use and of who takes part in them, in order."""
+    lines = []
+    for event in EVENTS:
+        names = [
+            f"{label(owner)} ({owner.order.name})" if isinstance(owner, Callback) else label(owner)
+            for owner, _ in listeners(event, callbacks, module)
+        ]
+        if names:
+            lines.append(f"{event:<26}{' → '.join(names)}")
+    return "\n".join(lines)

@@ -1,0 +1,129 @@
+"""Hyper-parameters: collected from the constructor, readable as attributes, saved with weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from types import FrameType
+from typing import Any
+
+from minitorch.errors import ArgumentError
+
+
+class HParams(MutableMapping[str, Any]):
+    """A dict whose entries are attributes as well."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        self.__dict__.update(values or {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self.__dict__[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.__dict__[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dict__)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        close = difflib.get_close_matches(name, list(self.__dict__), n=1)
+        hint = f"Did you mean {close[0]}?" if close else "save_hyperparameters() stores them."
+        raise AttributeError(
+            f"hparams: there is no {name!r}. Got {', '.join(self.__dict__) or 'none'}. {hint}"
+        )
+
+    def __repr__(self) -> str:
+        return f"HParams({self.__dict__!r})"
+
+
+def collect(
+    module: Any, args: tuple[Any, ...], ignore: Iterable[str] | str | None, frame: FrameType | None
+) -> tuple[dict[str, Any], str | None]:
+    """What `save_hyperparameters(*args)` means.
+
+    Args:
+        module: The module that is being constructed.
+        args: Names of constructor arguments, or one dict, dataclass or namespace.
+        ignore: Names to leave out.
+        frame: Frame of the constructor that called.
+
+    Returns:
+        The hyper-parameters, and the name of the constructor argument that holds all of them if
+        they were given as one object.
+
+    Raises:
+        ArgumentError: A name is no constructor argument, or the object has no named values.
+    """
+    skip = {ignore} if isinstance(ignore, str) else set(ignore or ())
+    found = _constructor_arguments(module, frame)
+    names = [arg for arg in args if isinstance(arg, str)]
+    if len(names) != len(args):
+        if len(args) != 1:
+            raise ArgumentError(
+                "save_hyperparameters: give names of constructor arguments, or one dict, dataclass "
+                f"or namespace. Got {len(args)} arguments. Merge them first."
+            )
+        holder = next((name for name, value in found.items() if value is args[0]), None)
+        values = _as_dict(args[0])
+        return {k: v for k, v in values.items() if k not in skip}, holder
+    for name in names:
+        if name not in found:
+            close = difflib.get_close_matches(name, list(found), n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else "Check the spelling."
+            raise ArgumentError(
+                f"save_hyperparameters: names must be arguments of __init__. Got {name!r}; "
+                f"there are {', '.join(found)}. {hint}"
+            )
+    chosen = names or list(found)
+    return {name: found[name] for name in chosen if name not in skip}, None
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if hasattr(value, "__dict__"):
+        return dict(vars(value))
+    raise ArgumentError(
+        "save_hyperparameters: hyper-parameters have names: give a dict, a dataclass or a "
+        f"namespace. Got {type(value).__name__}."
+    )
+
+
+def _constructor_arguments(module: Any, frame: FrameType | None) -> dict[str, Any]:
+    """Arguments of all constructors that are running for this module, outermost last."""
+    levels: list[dict[str, Any]] = []
+    while frame is not None and frame.f_code.co_name == "__init__":
+        code, values = frame.f_code, frame.f_locals
+        last = code.co_argcount + code.co_kwonlyargcount
+        if not last or values.get(code.co_varnames[0]) is not module:
+            break
+        level = {name: values[name] for name in code.co_varnames[1:last] if name in values}
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            rest = last + bool(code.co_flags & inspect.CO_VARARGS)
+            level.update(values.get(code.co_varnames[rest], {}))
+        levels.append(level)
+        frame = frame.f_back
+    found: dict[str, Any] = {}
+    for level in levels:
+        found.update(level)
+    return found
+
+
+def constructor_arguments(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `values` that the constructor of `cls` takes."""
+    parameters = inspect.signature(cls).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return dict(values)
+    return {name: value for name, value in values.items() if name in parameters}

@@ -1,0 +1,224 @@
+"""What configure_optimizers returns, read and checked; and optimizers for manual use."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minitorch.callbacks.core.schedules import LRSchedulerConfig
+from minitorch.errors import TrainerError, describe
+
+if TYPE_CHECKING:
+    from minitorch import Tensor
+    from minitorch.optim import Optimizer
+    from minitorch.trainer.task import TaskModule
+    from minitorch.trainer.trainer import Trainer
+
+FORMS = (
+    "an optimizer, a list of optimizers, two lists (optimizers, schedules), or a dict with "
+    '"optimizer" and optionally "lr_scheduler" and "monitor"'
+)
+_DICT_KEYS = ("optimizer", "lr_scheduler", "monitor")
+_CONFIG_KEYS = (
+    "scheduler",
+    "name",
+    "interval",
+    "frequency",
+    "monitor",
+    "reduce_on_plateau",
+    "strict",
+)
+
+
+def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConfig]]:
+    """Calls `module.configure_optimizers` and checks what came.
+
+    Returns:
+        The optimizers, told the names of their parameters, and the schedules.
+
+    Raises:
+        TrainerError: It is missing, returned something else, or does not cover the module.
+    """
+    returned = module.configure_optimizers()
+    if returned is None and module.automatic_optimization:
+        raise TrainerError(
+            f"configure_optimizers: it must return {FORMS}. Got None. Add the return statement, or "
+            "set self.automatic_optimization = False for a task without an optimizer."
+        )
+    optimizers, configs = _read(returned)
+    if len(optimizers) > 1 and module.automatic_optimization:
+        raise TrainerError(
+            f"configure_optimizers: automatic optimization handles one optimizer. "
+            f"Got {len(optimizers)}. Set self.automatic_optimization = False and step them in "
+            "training_step, or use parameter groups of one optimizer."
+        )
+    _check_parameters(module, optimizers)
+    for optimizer in optimizers:
+        optimizer.name_parameters(module.named_parameters())
+    return optimizers, configs
+
+
+def _read(returned: Any) -> tuple[list[Optimizer], list[LRSchedulerConfig]]:
+    if returned is None:
+        return [], []
+    if _is_optimizer(returned):
+        return [returned], []
+    if isinstance(returned, Mapping):
+        return _read_dict(returned)
+    if isinstance(returned, list | tuple):
+        items = list(returned)
+        if len(items) == 2 and all(isinstance(item, list | tuple) for item in items):
+            optimizers = list(items[0])
+            for optimizer in optimizers:
+                _check_optimizer(optimizer)
+            return optimizers, [_read_config(item, None) for item in items[1]]
+        if items and all(isinstance(item, Mapping) for item in items):
+            pairs = [_read_dict(item) for item in items]
+            return [o for one, _ in pairs for o in one], [c for _, more in pairs for c in more]
+        if items and all(map(_is_optimizer, items)):
+            return items, []
+    raise TrainerError(f"configure_optimizers: it must return {FORMS}. Got {_text(returned)}.")
+
+
+def _read_dict(entry: Mapping[str, Any]) -> tuple[list[Optimizer], list[LRSchedulerConfig]]:
+    _check_keys(entry, _DICT_KEYS, "the dict")
+    if "optimizer" not in entry:
+        raise TrainerError(
+            'configure_optimizers: the dict needs the key "optimizer". '
+            f"Got {', '.join(map(repr, entry))}."
+        )
+    _check_optimizer(entry["optimizer"])
+    scheduler = entry.get("lr_scheduler")
+    if scheduler is None:
+        return [entry["optimizer"]], []
+    return [entry["optimizer"]], [_read_config(scheduler, entry.get("monitor"))]
+
+
+def _read_config(entry: Any, monitor: str | None) -> LRSchedulerConfig:
+    values = dict(entry) if isinstance(entry, Mapping) else {"scheduler": entry}
+    _check_keys(values, _CONFIG_KEYS, "lr_scheduler")
+    scheduler = values.get("scheduler")
+    if not hasattr(scheduler, "step") or not hasattr(scheduler, "state_dict"):
+        raise TrainerError(
+            "configure_optimizers: a schedule is an object of minitorch.optim.lr_scheduler. "
+            f'Got {_text(scheduler)}. Give it as lr_scheduler, or under "scheduler" in its dict.'
+        )
+    values.setdefault("monitor", monitor)
+    plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
+    values.setdefault("reduce_on_plateau", plateau)
+    config = LRSchedulerConfig(**values)
+    if config.interval not in ("epoch", "step"):
+        raise TrainerError(
+            'configure_optimizers: interval of a schedule must be "epoch" or "step". '
+            f"Got {config.interval!r}."
+        )
+    if type(config.frequency) is not int or config.frequency < 1:
+        raise TrainerError(
+            "configure_optimizers: frequency of a schedule must be an integer ≥ 1. "
+            f"Got {config.frequency!r}."
+        )
+    if config.reduce_on_plateau and config.monitor is None:
+        raise TrainerError(
+            f"configure_optimizers: {type(scheduler).__name__} watches a metric and must be told "
+            'which. Got no monitor. Return {"optimizer": ..., "lr_scheduler": ..., '
+            '"monitor": "val/loss"}.'
+        )
+    return config
+
+
+def _check_keys(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for key in entry:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(known)}."
+            raise TrainerError(f"configure_optimizers: {what} has an unknown key {key!r}. {hint}")
+
+
+def _is_optimizer(value: Any) -> bool:
+    return hasattr(value, "param_groups") and hasattr(value, "step")
+
+
+def _check_optimizer(value: Any) -> None:
+    if not _is_optimizer(value):
+        raise TrainerError(
+            f"configure_optimizers: an optimizer was expected. Got {_text(value)}. "
+            "Use a class of minitorch.optim."
+        )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__} (make an object of it)"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__} of {', '.join(_text(v) for v in value) or 'nothing'}"
+    return describe(value)
+
+
+def _check_parameters(module: TaskModule, optimizers: list[Optimizer]) -> None:
+    if not optimizers:
+        return
+    own = {id(p): name for name, p in module.named_parameters()}
+    optimized = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
+    strangers = len(optimized - own.keys())
+    if strangers:
+        raise TrainerError(
+            "configure_optimizers: optimizers hold parameters of this module. "
+            f"Got {strangers} of {len(optimized)} that are not in it, as after deepcopy or "
+            "replacing a layer. Build the optimizer from self.parameters() inside "
+            "configure_optimizers."
+        )
+    left = [n for n, p in module.named_parameters() if p.requires_grad and id(p) not in optimized]
+    if left:
+        shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+        raise TrainerError(
+            "configure_optimizers: every trainable parameter must be in an optimizer. "
+            f"Missing are {shown}. Pass them too, or freeze them: requires_grad_(False)."
+        )
+
+
+class ManualOptimizer:
+    """An optimizer for `automatic_optimization = False`: `step` runs the Trainer's events.
+
+    Everything else is the optimizer itself.
+    """
+
+    def __init__(self, optimizer: Optimizer, trainer: Trainer) -> None:
+        self.optimizer = optimizer
+        self._trainer = trainer
+
+    def step(self, closure: Any = None) -> Any:
+        """Applies the update (unscaled first under a loss scaler).
+
+        Args:
+            closure: Computes the loss and gradients; called before the update.
+        """
+        loss = None if closure is None else closure()
+        self._trainer.manual_step(self.optimizer, loss)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradients of this optimizer's parameters."""
+        for call in self._trainer.events.on_before_zero_grad:
+            call(self.optimizer)
+        self.optimizer.zero_grad(set_to_none=set_to_none)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.optimizer, name)
+
+    def __repr__(self) -> str:
+        return f"ManualOptimizer({self.optimizer!r})"
+
+
+def toggle(module: TaskModule, optimizer: Any) -> list[tuple[Tensor, bool]]:
+    """Lets only the parameters of one optimizer require gradients.
+
+    Returns:
+        Each parameter of the module with what its flag was.
+    """
+    chosen = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    before = [(p, p.requires_grad) for p in module.parameters()]
+    for parameter, required in before:
+        if required and id(parameter) not in chosen:
+            parameter.requires_grad_(False)
+    return before

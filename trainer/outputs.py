@@ -1,0 +1,150 @@
+"""What steps return: what is accepted, and what an error says about the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minitorch import Tensor, backend, is_grad_enabled
+from minitorch.callbacks.core.nested import map_leaves
+from minitorch.errors import TrainerError, describe
+
+if TYPE_CHECKING:
+    from minitorch.trainer.position import Position
+
+
+def read_loss(
+    output: Any, position: Position, check_every: int
+) -> tuple[Tensor, dict[str, Any], float | None]:
+    """Takes apart what training_step returned.
+
+    Args:
+        output: A scalar loss, or a dict with the key "loss" and optionally "count", the number of
+            items that the loss is a mean of.
+        position: Where the run stands, for messages.
+        check_every: How often a loss on a GPU is read back and checked; on the CPU it always is.
+
+    Returns:
+        The loss with its graph, the detached outputs for callbacks, and the count.
+
+    Raises:
+        TrainerError: It is no loss that can be differentiated, or it is not finite.
+    """
+    extra: Mapping[str, Any] = {}
+    if type(output) is not Tensor and isinstance(output, Mapping):
+        extra = output
+        if "loss" not in extra:
+            _refuse(f"a dict with the keys {', '.join(map(repr, extra))}", 'Add the key "loss".')
+        output = extra["loss"]
+    if not isinstance(output, Tensor):
+        _refuse_kind(output)
+    array = output._array
+    if array.size != 1:
+        _refuse(describe(output), "Reduce it to one number, for example with .mean().")
+    if not output.requires_grad:
+        _refuse_constant()
+    check_finite(output, position, check_every)
+    outputs: dict[str, Any] = {"loss": output.detach()}
+    if not extra:
+        return output, outputs, None
+    for key, value in extra.items():
+        if key != "loss":
+            outputs[key] = detach(value)
+    return output, outputs, _count(extra.get("count"))
+
+
+def check_finite(loss: Tensor, position: Position, check_every: int) -> None:
+    """Raises TrainerError for a loss that is nan or inf; on a GPU only every so many batches."""
+    array = loss._array
+    if type(array) is np.ndarray or position.batches % check_every == 0:
+        value = float(backend.to_host(array).item())
+        if not math.isfinite(value):
+            raise TrainerError(_not_finite(value, position))
+
+
+def detach(value: Any) -> Any:
+    """The same tree with all tensors out of the graph."""
+    return map_leaves(value, _detach_leaf)
+
+
+def _detach_leaf(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, Tensor) else leaf
+
+
+def read_evaluation(name: str, output: Any) -> Any:
+    """Checks what validation_step or test_step returned, and detaches it.
+
+    Raises:
+        TrainerError: It is not a tensor, a number, a dict or None.
+    """
+    if output is None or isinstance(output, int | float):
+        return output
+    if isinstance(output, Tensor | Mapping):
+        return detach(output)
+    raise TrainerError(
+        f"{name}: it returns a tensor, a dict or nothing, for callbacks to use. Got "
+        f"{describe(output)}. Metrics are kept with self.log(name, value)."
+    )
+
+
+def read_manual(output: Any) -> Any:
+    """Checks what training_step returned under manual optimization, and detaches it."""
+    return {} if output is None else read_evaluation("training_step", output)
+
+
+def _count(count: Any) -> float | None:
+    if count is None:
+        return None
+    value = float(count)
+    if not value > 0:
+        raise TrainerError(
+            'training_step: "count" is the number of items that the loss is a mean of, > 0. '
+            f"Got {value:g}. Leave it out to use the batch size."
+        )
+    return value
+
+
+def _refuse(came: str, fix: str) -> None:
+    raise TrainerError(
+        f"training_step: it must return the loss, a scalar tensor. Got {came}. {fix}"
+    )
+
+
+def _refuse_kind(output: Any) -> None:
+    if output is None:
+        _refuse("None", "Add `return loss`, or set self.automatic_optimization = False.")
+    if isinstance(output, int | float | np.number):
+        _refuse(
+            f"the number {output}",
+            "Return the tensor itself: .item() and float() cut it off its graph.",
+        )
+    if isinstance(output, list | tuple):
+        _refuse(describe(output), 'Return loss, or {"loss": loss, "more": values}.')
+    _refuse(describe(output), "Compute it with minitorch operations on the module's output.")
+
+
+def _refuse_constant() -> None:
+    if not is_grad_enabled():
+        _refuse(
+            "a loss that requires no gradient, because recording is switched off",
+            "Somebody called set_grad_enabled(False) or left a no_grad() open. "
+            "Use `with minitorch.no_grad():` around the part that needs it.",
+        )
+    _refuse(
+        "a loss that requires no gradient: no trainable parameter took part in it",
+        "Look for .detach(), .item(), tensor(loss), argmax or comparisons on the way, "
+        "or for parameters that are all frozen.",
+    )
+
+
+def _not_finite(value: float, position: Position) -> str:
+    return (
+        f"training_step: the loss must be finite. Got {value} at epoch {position.epoch}, batch "
+        f"{position.batch} (after {position.global_step} updates). The weights are those of the "
+        "last good update. Lower the learning rate or clip gradients if it grew step by step; "
+        "look for log(0), division by 0 or inf in the batch if it came at once. "
+        "Trainer(detect_anomaly=True) names the operation."
+    )

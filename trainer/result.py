@@ -1,0 +1,69 @@
+"""What a fit returns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from minitorch.trainer.task import TaskModule
+
+History = dict[str, list[tuple[int, float]]]
+
+
+@dataclass(frozen=True)
+class Checkpoint(os.PathLike[str]):
+    """A checkpoint file; usable wherever a path is.
+
+    Attributes:
+        path: The file.
+        monitor: Name of the metric that chose it, if one did.
+        score: The metric's value, computed with exactly these weights.
+    """
+
+    path: str
+    monitor: str | None = None
+    score: float | None = None
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """How a fit ended and what it left behind.
+
+    Attributes:
+        status: "completed" (a limit of epochs, steps or time was reached), "stopped" (a callback
+            or the user's code asked for it) or "interrupted" (Ctrl-C).
+        reason: One sentence saying why it ended.
+        best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one.
+        last: The newest checkpoint file, or the module itself if none was written.
+        history: For each logged name the points (global_step, value), as loggers received them:
+            step values every `log_every_n_steps` updates, epoch values once per epoch.
+        epochs: Finished epochs.
+        global_step: Optimizer updates.
+        warnings: What went wrong without ending the run, such as a logger that was dropped.
+    """
+
+    status: Literal["completed", "stopped", "interrupted"]
+    reason: str
+    best: Checkpoint | None
+    last: Checkpoint | TaskModule
+    history: History = field(repr=False)
+    epochs: int
+    global_step: int
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.status} after {self.epochs} epochs, {self.global_step} updates"]
+        lines[0] += f": {self.reason}"
+        if self.best is not None:
+            lines.append(f"best: {self.best.monitor}={self.best.score} in {self.best.path}")
+        if isinstance(self.last, Checkpoint):
+            lines.append(f"last: {self.last.path}")
+        return "\n".join([*lines, *self.warnings])

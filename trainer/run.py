@@ -1,0 +1,359 @@
+"""Set-up and tear-down around one run of a loop, whatever happens inside."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from minitorch import autograd, enable_grad
+from minitorch.callbacks.callback import Callback
+from minitorch.errors import ArgumentError, DataError, TrainerError
+from minitorch.trainer import arguments, checkpoint, optimizers, phase
+from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.loaders import Batches, as_loader, first_batches
+from minitorch.trainer.profiler import SimpleProfiler
+from minitorch.trainer.result import Checkpoint, FitResult
+from minitorch.trainer.status import _as_list
+from minitorch.trainer.task import TaskModule, overrides, positional_count
+
+if TYPE_CHECKING:
+    from minitorch.trainer.trainer import Trainer
+
+
+class Run:
+    """One run. `with Run(...) as run:` guarantees `on_exception`, `teardown` and closed loggers.
+
+    Args:
+        trainer: The Trainer.
+        module: The task.
+        stage: "fit", "validate", "test" or "predict".
+    """
+
+    def __init__(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        self.trainer = trainer
+        self.module = module
+        self.stage = stage
+        self.tree: dict[str, Any] | None = None
+        self._stack = contextlib.ExitStack()
+        self._began = False
+
+    def __enter__(self) -> Run:
+        return self
+
+    # Set-up.
+
+    def attach(self) -> None:
+        """Connects Trainer, module and callbacks, and runs everything up to `configure_model`."""
+        trainer, module = self.trainer, self.module
+        if not isinstance(module, TaskModule):
+            what = "a class" if isinstance(module, type) else type(module).__name__
+            raise ArgumentError(
+                f"Trainer.{self.stage}: the module must be an object of a subclass of "
+                f"minitorch.trainer.TaskModule. Got {what}."
+            )
+        arguments.check(trainer.settings)
+        trainer._module, trainer.stage = module, self.stage
+        module._task.trainer = trainer
+        if trainer.settings.profiler is not None and trainer.profiler is None:
+            given = trainer.settings.profiler
+            trainer.profiler = SimpleProfiler() if given == "simple" else given
+        self._complete_callbacks()
+        for callback in trainer.callbacks:
+            callback._trainer = trainer
+        trainer.rewire()
+        module.prepare_data()
+        self._began = True
+        trainer._fire(trainer.events.setup, self.stage)
+        module.configure_model()
+
+    def _complete_callbacks(self) -> None:
+        trainer, settings = self.trainer, self.trainer.settings
+        own = _as_list(self.module.configure_callbacks())
+        kinds = [type(callback) for callback in own]
+        user = [callback for callback in trainer.user_callbacks if type(callback) not in kinds]
+        has_checkpoint = any(hasattr(callback, "best_model_path") for callback in [*user, *own])
+        if settings.enable_checkpointing is False and has_checkpoint:
+            raise ArgumentError(
+                "Trainer: enable_checkpointing=False contradicts a ModelCheckpoint in callbacks. "
+                "Got both. Remove one of them."
+            )
+        trainer.install([*user, *own, *_asked_for([*user, *own], trainer, self.stage)])
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Reads a checkpoint and loads its weights."""
+        self.path = os.fspath(find_checkpoint(self.trainer, path))
+        self.tree = checkpoint.read(self.path)
+        checkpoint.apply_weights(self.trainer, self.tree)
+
+    def place(self) -> None:
+        """The module is complete: devices and dtypes."""
+        trainer = self.trainer
+        trainer._fire(trainer.events.on_setup_end, self.stage)
+
+    def start_fit(self, train: Any, val: Any, batch_size: int, ckpt_path: Any) -> None:
+        """Everything before the first event of training."""
+        trainer, module = self.trainer, self.module
+        if trainer._fitted:
+            raise TrainerError(
+                "Trainer.fit: a Trainer fits once. It stands at epoch "
+                f"{trainer.position.epoch}, update {trainer.position.global_step}. Make a new "
+                "Trainer; to train further give it a larger max_epochs and "
+                "fit(..., ckpt_path=result.last)."
+            )
+        self.attach()
+        _check_task(module, trainer)
+        self._take_data(train, val, batch_size)
+        if ckpt_path is not None:
+            self.load(ckpt_path)
+            checkpoint.apply_callbacks(trainer, cast(dict[str, Any], self.tree), self.path)
+        self.place()
+        self._stack.enter_context(enable_grad())
+        if trainer.settings.detect_anomaly:
+            self._stack.enter_context(autograd.detect_anomaly())
+        trainer.optimizers, trainer.lr_scheduler_configs = optimizers.configure(module)
+        trainer.rewire()
+        trainer._fitted = True
+        trainer._fire(trainer.events.on_fit_start)
+        self._report_hyperparameters()
+        module.zero_grad()
+        if self.tree is not None:
+            self._restore_loop(self.tree)
+        self._bind_step()
+        trainer.interrupt = Interrupt()
+        trainer.interrupt.install()
+        self._stack.callback(trainer.interrupt.restore)
+        phase.enter_training(module)
+        if self.tree is None:
+            from minitorch.trainer import evaluate
+
+            evaluate.sanity_check(trainer, module)
+        trainer.phase = "train"
+
+    def _restore_loop(self, tree: dict[str, Any]) -> None:
+        trainer = self.trainer
+        checkpoint.apply_loop(trainer, tree)
+        trainer._saved_data = tree["loops"]["data"]
+        if trainer._ends_at_epoch():
+            reason = trainer._end[1] if trainer._end else ""
+            raise TrainerError(
+                f"Trainer.fit: there is nothing left to do: {reason} in {self.path}. "
+                "Raise max_epochs or max_steps, which count from the start of training."
+            )
+
+    def _take_data(self, train: Any, val: Any, batch_size: int) -> None:
+        trainer, module, s = self.trainer, self.module, self.trainer.settings
+        train = module.train_dataloader() if train is None else train
+        if train is None:
+            raise DataError(
+                "Trainer.fit: training data is missing. Pass train_dataloaders, or define "
+                f"train_dataloader in {type(module).__name__}."
+            )
+        loader = as_loader(train, batch_size=batch_size, shuffle=True, name="train_dataloaders")
+        dev = int(s.fast_dev_run) or None
+        limit = dev or s.limit_train_batches
+        trainer.train_data = Batches(
+            loader, limit, name="train_dataloaders", argument="limit_train_batches"
+        )
+        if trainer.train_data.count == 0:
+            raise DataError(
+                f"Trainer: limit_train_batches={limit!r} leaves no batch to train on. "
+                "Raise it, or call validate."
+            )
+        if s.overfit_batches:
+            few = first_batches(trainer.train_data, s.overfit_batches)
+            trainer.train_data = _plain(few, "train_dataloaders")
+            trainer.val_data = [_plain(few, "val_dataloaders")]
+        else:
+            val = module.val_dataloader() if val is None else val
+            trainer.val_data = eval_batches(
+                val, dev or s.limit_val_batches, batch_size, "val_dataloaders", "limit_val_batches"
+            )
+        if trainer.val_data and not overrides(module, "validation_step"):
+            if val is not None:
+                module.validation_step(None, 0)
+            trainer.val_data = []
+        trainer._val_every = _validation_interval(trainer)
+
+    def _bind_step(self) -> None:
+        trainer, module = self.trainer, self.module
+        calls = {
+            "training_step": module.training_step,
+            "backward": module.backward,
+            "optimizer_step": trainer.precision.optimizer_step,
+            "next batch": next,
+        }
+        if trainer.profiler is not None:
+            calls = {name: trainer.profiler.timed(name, call) for name, call in calls.items()}
+        trainer._training_step = calls["training_step"]
+        trainer._backward = calls["backward"]
+        trainer._apply_update = calls["optimizer_step"]
+        trainer._next = calls["next batch"]
+        trainer._step_takes_index = positional_count(module.training_step, 2) == 2
+        trainer._check_every = trainer.log_every_n_steps or 50
+
+    def _report_hyperparameters(self) -> None:
+        task = self.module._task
+        if task.log_hparams and len(task.hparams):
+            self.trainer.logger_group.log_hyperparams(dict(task.hparams))
+        self.trainer.logger_group.save()
+
+    # Tear-down.
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        trainer = self.trainer
+        self._stack.close()
+        trainer.metric_log.scope = None
+        later: list[Exception] = []
+        if self._began:
+            if error is not None:
+                self._call_all(trainer.events.on_exception, (error,), later)
+            self._call_all(trainer.events.teardown, (self.stage,), later)
+        trainer.phase = None
+        trainer._batch = None
+        trainer._in_step = False
+        trainer.logger_group.finalize("success" if error is None else "failed")
+        if trainer.profiler is not None and self._began:
+            trainer.print(trainer.profiler.summary())
+        if error is None and later:
+            raise later[0]
+        for one in later:
+            error.add_note(f"While the run was closed, also: {type(one).__name__}: {one}")  # type: ignore[union-attr]
+        return False
+
+    @staticmethod
+    def _call_all(calls: list[Any], args: tuple[Any, ...], later: list[Exception]) -> None:
+        for call in calls:
+            try:
+                call(*args)
+            except Exception as error:
+                later.append(error)
+
+    def result(self) -> FitResult:
+        """What `fit` returns."""
+        trainer = self.trainer
+        status, reason = trainer._end or ("completed", "")
+        history = {name: list(points) for name, points in trainer.metric_log.history.items()}
+        return FitResult(
+            status=cast(Any, status),
+            reason=reason,
+            best=_checkpoint_of(trainer, "best_model_path"),
+            last=_checkpoint_of(trainer, "last_model_path") or self.module,
+            history=history,
+            epochs=trainer.position.epoch,
+            global_step=trainer.position.global_step,
+            warnings=tuple(trainer.logger_group.failures),
+        )
+
+
+def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Callback]:
+    """Callbacks that arguments of the Trainer ask for and that are not there yet."""
+    from minitorch import callbacks as box
+
+    s, added = trainer.settings, []
+
+    def missing(attribute: str) -> bool:
+        return not any(hasattr(callback, attribute) for callback in present)
+
+    if s.enable_progress_bar in (None, True) and missing("refresh_rate"):
+        added.append(box.TQDMProgressBar())
+    if s.enable_model_summary and stage == "fit" and missing("max_depth"):
+        added.append(box.ModelSummary())
+    if s.enable_checkpointing and missing("best_model_path"):
+        added.append(box.ModelCheckpoint())
+    if s.max_time is not None and not any(isinstance(cb, box.Timer) for cb in present):
+        added.append(box.Timer(duration=s.max_time))
+    return added
+
+
+def _check_task(module: TaskModule, trainer: Trainer) -> None:
+    if not overrides(module, "training_step"):
+        module.training_step(None, 0)
+    if not overrides(module, "configure_optimizers"):
+        module.configure_optimizers()
+    if module.automatic_optimization:
+        return
+    for name, neutral in (("gradient_clip_val", None), ("accumulate_grad_batches", 1)):
+        value = getattr(trainer.settings, name)
+        if value != neutral:
+            raise ArgumentError(
+                f"Trainer: {name} works with automatic optimization. Got {name}={value!r} and a "
+                "module with automatic_optimization=False. Use self.clip_gradients and step when "
+                "you mean to in training_step."
+            )
+
+
+def _plain(batches: list[Any], name: str) -> Batches:
+    return Batches(batches, None, name=name, argument="overfit_batches")
+
+
+def eval_batches(
+    source: Any, limit: int | float | None, batch_size: int, name: str, argument: str
+) -> list[Batches]:
+    """The loaders of an evaluation; a list of DataLoaders gives several."""
+    from minitorch.data import DataLoader
+
+    if source is None or limit == 0:
+        return []
+    several = isinstance(source, list | tuple) and source
+    if several and all(isinstance(one, DataLoader) for one in source):
+        loaders = list(source)
+    else:
+        loaders = [as_loader(source, batch_size=batch_size, shuffle=False, name=name)]
+    return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]
+
+
+def _validation_interval(trainer: Trainer) -> float:
+    interval, count = trainer.settings.val_check_interval, trainer.train_data.count
+    if interval is None or (isinstance(interval, float) and interval == 1.0):
+        return count
+    if isinstance(interval, float):
+        if math.isinf(count):
+            raise DataError(
+                f"Trainer: val_check_interval={interval} is a share of an epoch, but the training "
+                "loader has no length. Pass a number of batches (an integer)."
+            )
+        return max(1, int(count * interval))
+    if trainer.settings.check_val_every_n_epoch is not None and interval > count:
+        raise ArgumentError(
+            f"Trainer: val_check_interval={interval} must be ≤ the {int(count)} batches of an "
+            "epoch. Lower it, or count across epochs with check_val_every_n_epoch=None."
+        )
+    return interval
+
+
+def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:
+    for callback in trainer.checkpoint_callbacks:
+        path = getattr(callback, attribute, "")
+        if not path:
+            continue
+        monitor = getattr(callback, "monitor", None)
+        if attribute == "best_model_path" and monitor is None:
+            continue
+        score = getattr(callback, "best_model_score", None) if "best" in attribute else None
+        return Checkpoint(str(path), monitor, None if score is None else float(score))
+    return None
+
+
+def find_checkpoint(trainer: Trainer, path: Any) -> Any:
+    """The file that ckpt_path names: a path, "best" or "last".
+
+    Raises:
+        TrainerError: No callback kept such a checkpoint.
+    """
+    if path not in ("best", "last"):
+        return path
+    found = _checkpoint_of(trainer, f"{path}_model_path")
+    if found is None:
+        raise TrainerError(
+            f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is '
+            "none. Pass ModelCheckpoint(monitor=..., save_last=True) in callbacks, or a path."
+        )
+    return found

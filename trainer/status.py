@@ -1,0 +1,441 @@
+"""What a Trainer knows about its run: read by callbacks, kept apart from the loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.core import (
+    CORE,
+    Accumulation,
+    DevicePlacement,
+    GradientClipping,
+    MetricLog,
+    Precision,
+    nested,
+)
+from minitorch.callbacks.core.metric_log import as_tensors
+from minitorch.callbacks.core.schedules import LRSchedulerConfig
+from minitorch.errors import ArgumentError, TrainerError
+from minitorch.trainer.arguments import Settings
+from minitorch.trainer.events import Events
+from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.loaders import Batches
+from minitorch.trainer.logger_group import LoggerGroup, make_loggers
+from minitorch.trainer.position import Position
+from minitorch.trainer.task import overrides
+
+if TYPE_CHECKING:
+    from minitorch import Tensor
+    from minitorch.device import device
+    from minitorch.optim import Optimizer
+    from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.task import TaskModule
+
+Kind = TypeVar("Kind", bound=Callback)
+
+
+class Status:
+    """State of a run and the properties that show it. Final class: `Trainer`.
+
+    Attributes:
+        settings: The arguments as given.
+        callbacks: All callbacks in the order in which they run, the core ones too.
+        position: Where the fit stands.
+        events: The calls of each event.
+        optimizers: What configure_optimizers returned.
+        lr_scheduler_configs: The schedules and when they move.
+        is_last_batch: The current training batch is the epoch's last one.
+        train_data, val_data: The loaders of the fit.
+        precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
+    """
+
+    events: Events
+    train_data: Batches
+    _training_step: Callable[..., Any]
+    _backward: Callable[..., Any]
+    _apply_update: Callable[..., bool]
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.position = Position()
+        self.optimizers: list[Optimizer] = []
+        self.lr_scheduler_configs: list[LRSchedulerConfig] = []
+        self.val_data: list[Batches] = []
+        self.eval_data: list[Batches] = []
+        self.is_last_batch = False
+        self.phase: str | None = None
+        self.stage: str | None = None
+        self.interrupt = Interrupt()
+        self.profiler: SimpleProfiler | None = None
+        self._module: TaskModule | None = None
+        self._fitted = False
+        self._should_stop = False
+        self._stop_reason = ""
+        self._end: tuple[str, str] | None = None
+        self._saved_data: Any = None
+        self._in_step = False
+        self._batch: Any = None
+        self._batch_size: float | None = None
+        self._count: float | None = None
+        self._validated_once = False
+        self._val_every: float = float("inf")
+        self._check_every = 1
+        self._step_takes_index = True
+        self.install(_as_list(settings.callbacks))
+        folder = os.fspath(settings.default_root_dir or os.getcwd())
+        self.default_root_dir = folder
+        loggers = [] if settings.fast_dev_run else make_loggers(settings.logger, folder)
+        self.logger_group = LoggerGroup(loggers)
+
+    # Callbacks.
+
+    def install(self, user: list[Callback]) -> None:
+        """Sorts the user's callbacks and the core ones; a subclass replaces its kind.
+
+        Raises:
+            ArgumentError: One is no callback, or two are of the same core kind.
+        """
+        self.user_callbacks = user
+        core: list[Callback] = []
+        rest = list(user)
+        for kind in CORE:
+            own = [callback for callback in user if isinstance(callback, kind)]
+            if len(own) > 1:
+                raise ArgumentError(
+                    f"Trainer: one callback of the kind {kind.__name__} takes part. "
+                    f"Got {len(own)}. Keep one."
+                )
+            core.append(own[0] if own else self._current(kind) or kind())
+            rest = [callback for callback in rest if callback not in own]
+        places = [(callback.order, index) for index, callback in enumerate([*core, *rest])]
+        both = [*core, *rest]
+        self.callbacks = [both[index] for _, index in sorted(places)]
+        self.precision = self._kind(Precision)
+        self.accumulation = self._kind(Accumulation)
+        self.clipping = self._kind(GradientClipping)
+        self.metric_log = self._kind(MetricLog)
+        self.placement = self._kind(DevicePlacement)
+
+    def _current(self, kind: type[Callback]) -> Callback | None:
+        return next((cb for cb in getattr(self, "callbacks", []) if type(cb) is kind), None)
+
+    def _kind(self, kind: type[Kind]) -> Kind:
+        return next(callback for callback in self.callbacks if isinstance(callback, kind))
+
+    def rewire(self) -> None:
+        """Builds the table of events again, after callbacks or what they listen to changed."""
+        taking_part = self.callbacks
+        if self.settings.fast_dev_run:
+            passive = [cb for cb in self.user_callbacks if cb.order.name in ("DECIDE", "PERSIST")]
+            taking_part = [cb for cb in taking_part if cb not in passive]
+        self.events = Events(taking_part, self, self.module, self.profiler)  # type: ignore[arg-type]
+
+    def _with(self, attribute: str) -> list[Any]:
+        return [callback for callback in self.callbacks if hasattr(callback, attribute)]
+
+    @property
+    def checkpoint_callbacks(self) -> list[Any]:
+        """Callbacks that keep checkpoints: those with `best_model_path`."""
+        return self._with("best_model_path")
+
+    @property
+    def checkpoint_callback(self) -> Any:
+        """The first of them, or None."""
+        return next(iter(self.checkpoint_callbacks), None)
+
+    @property
+    def early_stopping_callbacks(self) -> list[Any]:
+        """Callbacks that stop a run: those with `stopped_epoch`."""
+        return self._with("stopped_epoch")
+
+    @property
+    def early_stopping_callback(self) -> Any:
+        """The first of them, or None."""
+        return next(iter(self.early_stopping_callbacks), None)
+
+    @property
+    def progress_bar_callback(self) -> Any:
+        """The callback that shows progress (it has `refresh_rate`), or None."""
+        return next(iter(self._with("refresh_rate")), None)
+
+    def print(self, *values: Any, **options: Any) -> None:
+        """Prints, above the progress bar if there is one."""
+        bar = self.progress_bar_callback
+        if bar is not None and hasattr(bar, "print"):
+            bar.print(*values, **options)
+        else:
+            print(*values, **options)
+
+    def overrides(self, name: str) -> bool:
+        """Whether the module's class defines this method itself."""
+        return overrides(self.module, name)
+
+    # Limits.
+
+    @property
+    def fast_dev_run(self) -> bool:
+        """Only a few batches of everything run."""
+        return bool(self.settings.fast_dev_run)
+
+    @property
+    def max_epochs(self) -> int:
+        """Epochs in total; -1 is endless."""
+        s = self.settings
+        if s.fast_dev_run:
+            return 1
+        if s.max_epochs is not None:
+            return s.max_epochs
+        return 1000 if s.max_steps == -1 and s.max_time is None else -1
+
+    @property
+    def max_steps(self) -> int:
+        """Optimizer updates in total; -1 is no limit."""
+        return int(self.settings.fast_dev_run) or self.settings.max_steps
+
+    @property
+    def min_epochs(self) -> int:
+        """A stop by a callback waits for this epoch."""
+        return self.settings.min_epochs or 0
+
+    @property
+    def min_steps(self) -> int:
+        """A stop by a callback waits for this update."""
+        return self.settings.min_steps or 0
+
+    @property
+    def should_stop(self) -> bool:
+        """The run ends at the next border between batches; settable, `stop` also tells why."""
+        return self._should_stop
+
+    @should_stop.setter
+    def should_stop(self, value: bool) -> None:
+        self._should_stop = bool(value)
+
+    def stop(self, reason: str) -> None:
+        """Ends the run at the next border between batches.
+
+        Args:
+            reason: One sentence for `FitResult.reason`.
+        """
+        self._should_stop = True
+        self._stop_reason = reason
+
+    def _ends(self) -> bool:
+        position = self.position
+        if self._end is not None:
+            return True
+        if self.interrupt.requested:
+            self._end = ("interrupted", "Ctrl-C was pressed")
+        elif self.max_steps != -1 and position.global_step >= self.max_steps:
+            self._end = ("completed", f"max_steps={self.max_steps} reached")
+        elif self._should_stop and self._may_stop():
+            self._end = ("stopped", self._stop_reason or "a callback set trainer.should_stop")
+        return self._end is not None
+
+    def _may_stop(self) -> bool:
+        position = self.position
+        return position.epoch >= self.min_epochs and position.global_step >= self.min_steps
+
+    def _ends_at_epoch(self) -> bool:
+        if self.max_epochs != -1 and self.position.epoch >= self.max_epochs and self._end is None:
+            self._end = ("completed", f"max_epochs={self.max_epochs} reached")
+        return self._ends()
+
+    def _validation_due(self, *, ended: bool) -> bool:
+        position, every = self.position, self.settings.check_val_every_n_epoch
+        if not self.val_data or position.validated or not position.batch:
+            return False
+        if every is None:
+            return position.batches % self._val_every == 0
+        if (position.epoch + 1) % every:
+            return False
+        return position.batch % self._val_every == 0 or (
+            ended and self._val_every >= self.train_data.count
+        )
+
+    # The current batch.
+
+    def _see_batch(self, batch: Any) -> None:
+        self._batch = batch
+        self._batch_size = self._count = None
+        self.is_last_batch = self.position.batch + 1 >= self.train_data.count
+
+    @property
+    def batch_size(self) -> float:
+        """Samples in the current batch, read from its tensors."""
+        if self._batch_size is None:
+            self._batch_size = float(nested.batch_size(self._batch))
+        return self._batch_size
+
+    @property
+    def loss_count(self) -> float:
+        """What the loss is a mean of: the count that training_step returned, or the batch size."""
+        return self.batch_size if self._count is None else self._count
+
+    # Where it stands.
+
+    @property
+    def current_epoch(self) -> int:
+        """Finished epochs, which is the number of the current one."""
+        return self.position.epoch
+
+    @property
+    def global_step(self) -> int:
+        """Optimizer updates so far; a batch counts once however many optimizers step."""
+        return self.position.global_step
+
+    @property
+    def training(self) -> bool:
+        """Training batches run, not validation."""
+        return self.phase == "train"
+
+    @property
+    def validating(self) -> bool:
+        """Validation runs, inside a fit or alone."""
+        return self.phase == "validation"
+
+    @property
+    def sanity_checking(self) -> bool:
+        """The few validation batches ahead of training run."""
+        return self.phase == "sanity"
+
+    @property
+    def testing(self) -> bool:
+        """`test` runs."""
+        return self.phase == "test"
+
+    @property
+    def predicting(self) -> bool:
+        """`predict` runs."""
+        return self.phase == "predict"
+
+    @property
+    def evaluating(self) -> bool:
+        """Validation or testing runs."""
+        return self.phase in ("validation", "sanity", "test")
+
+    @property
+    def interrupted(self) -> bool:
+        """Ctrl-C was pressed."""
+        return self.interrupt.requested
+
+    @property
+    def metrics_complete(self) -> bool:
+        """Every name that the task logs has been logged once."""
+        return not self.val_data or self._validated_once
+
+    @property
+    def module(self) -> TaskModule:
+        """The module of the current or last run.
+
+        Raises:
+            TrainerError: There was none.
+        """
+        if self._module is None:
+            raise TrainerError("Trainer.module: there is no module before the first run. Call fit.")
+        return self._module
+
+    lightning_module = model = module
+
+    @property
+    def device(self) -> device:
+        """Device of the module and its batches."""
+        return self.placement.device
+
+    # Data.
+
+    @property
+    def num_training_batches(self) -> float:
+        """Batches of an epoch; inf if unknown."""
+        return self.train_data.count
+
+    @property
+    def num_val_batches(self) -> list[float]:
+        """Batches of each validation loader."""
+        return [batches.count for batches in self.val_data]
+
+    @property
+    def num_sanity_val_batches(self) -> list[float]:
+        """Batches of each loader in the sanity check."""
+        steps = self.settings.num_sanity_val_steps
+        steps = 2 if steps is None else steps
+        return [count if steps == -1 else min(steps, count) for count in self.num_val_batches]
+
+    @property
+    def num_test_batches(self) -> list[float]:
+        """Batches of each test loader."""
+        return [batches.count for batches in self.eval_data] if self.stage == "test" else []
+
+    @property
+    def num_predict_batches(self) -> list[float]:
+        """Batches of each predict loader."""
+        return [batches.count for batches in self.eval_data] if self.stage == "predict" else []
+
+    @property
+    def estimated_stepping_batches(self) -> float:
+        """Optimizer updates of the whole fit; inf if unknown. For schedules that need a length."""
+        per_epoch = -(-self.train_data.count // self.accumulation.batches)
+        limit = float("inf") if self.max_steps == -1 else self.max_steps
+        if self.max_epochs == -1:
+            return limit
+        return min(per_epoch * self.max_epochs, limit)
+
+    def data_state(self) -> Any:
+        """Position of the training loader, for checkpoints."""
+        return self.train_data.state_dict() if self.position.batch else None
+
+    # Metrics and loggers.
+
+    @property
+    def callback_metrics(self) -> dict[str, Tensor]:
+        """Latest value of everything logged, as 0-d tensors."""
+        return as_tensors(self.metric_log.results())
+
+    @property
+    def logged_metrics(self) -> dict[str, Tensor]:
+        """What last went to the loggers."""
+        return as_tensors(self.metric_log.logged)
+
+    @property
+    def progress_bar_metrics(self) -> dict[str, float]:
+        """Latest value of what was logged with prog_bar=True."""
+        return self.metric_log.bar()
+
+    @property
+    def loggers(self) -> list[Any]:
+        """The loggers that work."""
+        return self.logger_group.loggers
+
+    @property
+    def logger(self) -> Any:
+        """The first logger, or None."""
+        return next(iter(self.loggers), None)
+
+    @property
+    def log_dir(self) -> str:
+        """Folder of the first logger that has one, or default_root_dir."""
+        folders = (getattr(logger, "log_dir", None) for logger in self.loggers)
+        return next((str(f) for f in folders if f is not None), self.default_root_dir)
+
+    @property
+    def log_every_n_steps(self) -> int:
+        """Updates between two step values in the loggers."""
+        every = self.settings.log_every_n_steps
+        return 50 if every is None else every
+
+
+def _as_list(callbacks: Any) -> list[Callback]:
+    if callbacks is None:
+        return []
+    found = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in found:
+        if not isinstance(callback, Callback):
+            what = "a class" if isinstance(callback, type) else type(callback).__name__
+            raise ArgumentError(
+                "Trainer: callbacks are objects of subclasses of minitorch.callbacks.Callback. "
+                f"Got {what} ({callback!r}). Make an object, or derive from Callback."
+            )
+    return found

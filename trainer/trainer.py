@@ -1,0 +1,345 @@
+"""Trainer: the loop, and the entry points that run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
+from minitorch.errors import TrainerError
+from minitorch.trainer import checkpoint, evaluate
+from minitorch.trainer.arguments import Settings, refuse_unknown
+from minitorch.trainer.events import Calls, order_table
+from minitorch.trainer.loaders import END
+from minitorch.trainer.outputs import check_finite, read_loss, read_manual
+from minitorch.trainer.result import FitResult
+from minitorch.trainer.run import Run
+from minitorch.trainer.status import Status
+from minitorch.trainer.task import TaskModule
+
+if TYPE_CHECKING:
+    from minitorch import Tensor
+    from minitorch.optim import Optimizer
+
+Source = str | os.PathLike[str]
+
+
+class Trainer(Status):
+    """Trains, validates, tests and runs a `TaskModule`.
+
+    The Trainer owns the loop and its events; every concern is a callback: placement, precision,
+    accumulation, clipping, schedules, logging (`minitorch.callbacks.core`) and those of the user.
+    `print_order()` shows who takes part in which event. Constructors store; a run validates.
+
+    Args:
+        max_epochs: Epochs in total; None is 1000 if max_steps is not set, -1 is endless.
+        min_epochs, min_steps: A stop by a callback waits for these.
+        max_steps: Optimizer updates in total; -1 is no limit.
+        max_time: "DD:HH:MM:SS", a timedelta or its keywords as a dict.
+        accelerator: "auto", "cpu" or "gpu".
+        devices: 1, or [index of the GPU].
+        precision: "32", "64", "16-mixed" or "bf16-mixed".
+        callbacks: One or several; a subclass of a core callback replaces it.
+        logger: One or several loggers; True for TensorBoard in default_root_dir; default none.
+        accumulate_grad_batches: Batches per update, weighted by their true sizes.
+        gradient_clip_val: Limit of the gradients' norm, or of each value.
+        gradient_clip_algorithm: "norm" or "value".
+        limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches: A share
+            (float) or number (int) of batches per epoch.
+        overfit_batches: The same few batches for training and validation; share or number.
+        fast_dev_run: So many batches (True: 1) of everything in one epoch; no logger, no
+            callback that decides or saves.
+        val_check_interval: Share of an epoch (float) or batches (int) between validations.
+        check_val_every_n_epoch: Validate in every n-th epoch; None counts batches across epochs.
+        num_sanity_val_steps: Validation batches before training, without side effects; -1 is all.
+        log_every_n_steps: Updates between two step values in the loggers; 0 for none.
+        enable_checkpointing: True adds a ModelCheckpoint if there is none; None adds nothing.
+        enable_progress_bar: Progress bar in the terminal; default on.
+        enable_model_summary: Table of the model at the start; default off.
+        inference_mode: validate, test and predict record nothing at all.
+        detect_anomaly: Find the operation that makes a nan; slow.
+        deterministic: On the CPU every kernel is deterministic anyway.
+        default_root_dir: Folder for files without another place; default the current one.
+        profiler: "simple" prints where the time went.
+
+    Raises:
+        ArgumentError: An argument does not exist; the message names what does.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_epochs: int | None = None,
+        min_epochs: int | None = None,
+        max_steps: int = -1,
+        min_steps: int | None = None,
+        max_time: str | timedelta | dict[str, float] | None = None,
+        accelerator: str = "auto",
+        devices: str | int | list[int] = "auto",
+        precision: str | int | None = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
+        logger: Any = None,
+        accumulate_grad_batches: int = 1,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+        limit_train_batches: int | float | None = None,
+        limit_val_batches: int | float | None = None,
+        limit_test_batches: int | float | None = None,
+        limit_predict_batches: int | float | None = None,
+        overfit_batches: int | float = 0.0,
+        fast_dev_run: int | bool = False,
+        val_check_interval: int | float | None = None,
+        check_val_every_n_epoch: int | None = 1,
+        num_sanity_val_steps: int | None = None,
+        log_every_n_steps: int | None = None,
+        enable_checkpointing: bool | None = None,
+        enable_progress_bar: bool | None = None,
+        enable_model_summary: bool | None = None,
+        inference_mode: bool = True,
+        detect_anomaly: bool = False,
+        deterministic: bool | str | None = None,
+        default_root_dir: Any = None,
+        profiler: Any = None,
+        **unknown: Any,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in Settings.names()}
+        refuse_unknown(unknown)
+        super().__init__(Settings(**given))
+
+    # Entry points.
+
+    def fit(
+        self,
+        module: TaskModule,
+        train_dataloaders: Any = None,
+        val_dataloaders: Any = None,
+        *,
+        ckpt_path: Source | None = None,
+        batch_size: int = 32,
+    ) -> FitResult:
+        """Trains a module; a Trainer fits once.
+
+        Args:
+            module: The task.
+            train_dataloaders: A DataLoader, Dataset, iterable of batches, or arrays `(X, y)`.
+            val_dataloaders: The same, or a list of DataLoaders.
+            ckpt_path: Checkpoint to continue from, exactly where it was written.
+            batch_size: For data that is not batched yet; training data is shuffled then.
+
+        Returns:
+            How it ended, the best and last checkpoint, and the history of metrics.
+        """
+        with Run(self, module, "fit") as run:
+            run.start_fit(train_dataloaders, val_dataloaders, batch_size, ckpt_path)
+            self._fit_epochs(module)
+        return run.result()
+
+    def validate(
+        self,
+        module: TaskModule | Source | None = None,
+        dataloaders: Any = None,
+        *,
+        ckpt_path: Source | None = None,
+        verbose: bool = True,
+        batch_size: int = 32,
+    ) -> list[dict[str, float]]:
+        """Runs `validation_step` over data; see `test`."""
+        return evaluate.run(self, "validate", module, dataloaders, ckpt_path, batch_size, verbose)
+
+    def test(
+        self,
+        module: TaskModule | Source | None = None,
+        dataloaders: Any = None,
+        *,
+        ckpt_path: Source | None = None,
+        verbose: bool = True,
+        batch_size: int = 32,
+    ) -> list[dict[str, float]]:
+        """Runs `test_step` over data.
+
+        Args:
+            module: The task with the weights it has, or a checkpoint such as `result.best`, whose
+                weights are loaded into the module of the last run.
+            dataloaders: As for `fit`.
+            ckpt_path: Checkpoint to load into `module`: a path, "best" or "last".
+            verbose: Print a table.
+            batch_size: For data that is not batched yet.
+
+        Returns:
+            For each loader the logged metrics.
+        """
+        return evaluate.run(self, "test", module, dataloaders, ckpt_path, batch_size, verbose)
+
+    def predict(
+        self,
+        module: TaskModule | Source | None = None,
+        dataloaders: Any = None,
+        *,
+        ckpt_path: Source | None = None,
+        return_predictions: bool = True,
+        batch_size: int = 32,
+    ) -> list[Any] | None:
+        """Runs `predict_step` over data; arguments as for `test`.
+
+        Returns:
+            What it returned for each batch, on the CPU; one list per loader if there are several.
+        """
+        return evaluate.run_predict(
+            self, module, dataloaders, ckpt_path, batch_size, return_predictions
+        )
+
+    def save_checkpoint(self, path: Source, weights_only: bool = False) -> None:
+        """Writes a checkpoint; allowed in every event between two batches, and after a run.
+
+        Raises:
+            TrainerError: There is nothing to save, or a batch is half done.
+        """
+        if self._module is None:
+            raise TrainerError("save_checkpoint: there is nothing to save before a run. Call fit.")
+        if self._in_step and not weights_only:
+            raise TrainerError(
+                "save_checkpoint: a run can be resumed exactly between two batches only. Got a "
+                "call inside of a step. Call it in on_train_batch_end or a later event, or save "
+                "with weights_only=True."
+            )
+        scope, self.metric_log.scope = self.metric_log.scope, None
+        try:
+            written = checkpoint.write(self, path, weights_only=weights_only)
+        finally:
+            self.metric_log.scope = scope
+        self.logger_group.after_save_checkpoint(written, self.metric_log.results())
+
+    def print_order(self) -> None:
+        """Prints every event in use and who takes part in it, in order."""
+        print(order_table(self.callbacks, self._module))
+
+    # The loop.
+
+    def _fit_epochs(self, module: TaskModule) -> None:
+        self._fire(self.events.on_train_start)
+        while not self._ends_at_epoch():
+            self._train_epoch(module)
+        self.metric_log.scope = None
+        self._fire(self.events.on_train_end)
+        self._fire(self.events.on_fit_end)
+
+    def _train_epoch(self, module: TaskModule) -> None:
+        position, data = self.position, self.train_data
+        self.metric_log.enter("train", TRAIN_EPOCH)
+        if position.batch == 0:
+            self.metric_log.begin_epoch()
+            self._fire(self.events.on_train_epoch_start)
+            batches = data.start(position.epoch)
+        else:
+            batches = data.resume(position, self._saved_data)
+            self._validate_if_due(module)
+        self.metric_log.enter("train", TRAIN_STEP)
+        while not (complete := position.batch >= data.count) and not self._ends():
+            batch = self._next(batches, END)
+            if batch is END:
+                data.check_not_empty(position)
+                complete = True
+                break
+            if not self._train_batch(module, batch):
+                complete = True
+                break
+            del batch  # or it would live beside the next one
+            self._validate_if_due(module)
+        if complete:
+            self._finish_epoch(module)
+
+    def _train_batch(self, module: TaskModule, batch: Any) -> bool:
+        on, position = self.events, self.position
+        batch_idx = position.batch
+        self._in_step = True
+        for call in on.transform_batch:
+            batch = call(batch, 0)
+        self._see_batch(batch)
+        for call in on.on_train_batch_start:
+            if call(batch, batch_idx) == -1:
+                self._in_step = False
+                return False
+        automatic = module.automatic_optimization
+        if automatic and position.window == 0:
+            for call in on.on_window_start:
+                call()
+        step = self._training_step
+        with self.precision.forward_context():
+            output = step(batch, batch_idx) if self._step_takes_index else step(batch)
+        if automatic:
+            loss, outputs, self._count = read_loss(output, position, self._check_every)
+            for call in on.transform_loss:
+                loss = call(loss)
+            for call in on.on_before_backward:
+                call(loss)
+            self._backward(loss)
+            for call in on.on_after_backward:
+                call()
+            position.window += 1
+            if position.window >= self.accumulation.batches or self.is_last_batch:
+                self._update(module, loss)
+        else:
+            outputs = read_manual(output)
+        self._in_step = False
+        for call in on.on_train_batch_end:
+            call(outputs, batch, batch_idx)
+        return True
+
+    def _update(self, module: TaskModule, loss: Tensor | None) -> None:
+        on = self.events
+        for call in on.on_window_end:
+            call()
+        for optimizer in self.optimizers:
+            self._step_optimizer(module, optimizer, loss)
+        self.position.window = 0
+
+    def _step_optimizer(self, module: TaskModule, optimizer: Optimizer, loss: Any) -> None:
+        on = self.events
+        for call in on.on_before_optimizer_step:
+            call(optimizer)
+        if self._apply_update(self, module, optimizer, loss):
+            for call in on.on_after_optimizer_step:
+                call(optimizer)
+
+    def _validate_if_due(self, module: TaskModule, *, ended: bool = False) -> None:
+        if self._validation_due(ended=ended):
+            evaluate.inside_fit(self, module)
+            self.metric_log.enter("train", TRAIN_STEP)
+
+    def _finish_epoch(self, module: TaskModule) -> None:
+        if self.position.window:
+            self._update(module, None)
+        self._validate_if_due(module, ended=True)
+        self.metric_log.enter("train", TRAIN_EPOCH)
+        self.position.epoch_done = True
+        self._fire(self.events.on_train_epoch_end)
+        self.position.next_epoch()
+
+    @staticmethod
+    def _fire(calls: Calls, *args: Any) -> None:
+        for call in calls:
+            call(*args)
+
+    # Manual optimization.
+
+    def manual_backward(self, loss: Tensor, **options: Any) -> None:
+        """Backward pass for `TaskModule.manual_backward`."""
+        on = self.events
+        check_finite(loss, self.position, self._check_every)
+        for call in on.transform_loss:
+            loss = call(loss)
+        for call in on.on_before_backward:
+            call(loss)
+        loss.backward(**options)
+        for call in on.on_after_backward:
+            call()
+
+    def manual_step(self, optimizer: Optimizer, loss: Any) -> None:
+        """Update for `ManualOptimizer.step`."""
+        self.precision.unscale(optimizer)
+        self._step_optimizer(self.module, optimizer, loss)
+
+    _next: Callable[..., Any] = staticmethod(next)

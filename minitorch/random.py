@@ -169,14 +169,16 @@ class Generator:
         """Return a NumPy generator for the next draw, as `Stream.numpy` does."""
         return self._family.stream("default").numpy()
 
-    def get_state(self) -> np.ndarray:
-        """Return seed and positions as a 1-d uint8 array, for `set_state`."""
+    def get_state(self) -> Any:
+        """Return seed and positions as a 1-d uint8 tensor, for `set_state`."""
+        from .ops.primitive import wrap  # operations import this module
+
         text = json.dumps(self._family.state_dict())
-        return np.frombuffer(text.encode(), np.uint8).copy()
+        return wrap(np.frombuffer(text.encode(), np.uint8).copy())
 
     def set_state(self, state: Any) -> None:
         """Go back to a state that `get_state` returned."""
-        array = np.asarray(state)
+        array = np.asarray(getattr(state, "_array", state))
         try:
             tree = json.loads(array.tobytes()) if array.dtype == np.uint8 else None
         except ValueError:
@@ -248,8 +250,8 @@ def load_state_dict(state: dict[str, Any]) -> None:
     _root.load_state_dict(state)
 
 
-def get_rng_state() -> np.ndarray:
-    """Return the root seed and all positions as a 1-d uint8 array."""
+def get_rng_state() -> Any:
+    """Return the root seed and all positions as a 1-d uint8 tensor."""
     return default_generator.get_state()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minitorch import backend
 from minitorch.device import device
 from minitorch.errors import CheckpointError, describe
 from minitorch.ops.primitive import wrap
@@ -219,7 +220,9 @@ class _Decoder:
 
 def _copy(array: Any) -> Any:
     if not isinstance(array, np.ndarray):
-        return array.copy()
+        record = backend.of(array)
+        # A copy lands on the current device.
+        return record.move(array.copy(), record.index_of(array))
     return np.array(array, DTYPES[CODES[array.dtype]], order="C")
 
 

@@ -178,6 +178,8 @@ def test_rng_state_round_trips():
     random.manual_seed(5)
     random.set_rng_state(state)
     assert same(expected, draw())
+    random.set_rng_state(state.numpy())
+    assert same(expected, draw())
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -238,6 +240,7 @@ def test_generator_state_round_trips():
     generator = random.Generator().manual_seed(11)
     generator.numpy()
     state = generator.get_state()
+    assert str(state.dtype) == "minitorch.uint8"
     expected = generator.numpy().random(4)
     other = random.Generator()
     other.set_state(state)

@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import warnings
 from math import e, inf, nan, pi
 
 from . import autograd, dtypes
@@ -250,6 +251,9 @@ from .tensor import Parameter, Size, Tensor
 
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
 bool = bool_
+
+# NumPy's notes on overflow and NaN inside of operations; PyTorch gives none.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minitorch\.")
 
 _PACKAGES = frozenset(
     "amp autograd backend callbacks data io kernels loggers nn optim trainer utils".split()

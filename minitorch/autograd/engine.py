@@ -17,7 +17,7 @@ from .. import backend
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import OUT, Op, cast, wrap
-from .mode import recording_level, state
+from .mode import quiet, recording_level, state
 from .node import Node, where
 
 Edge = Any  # Node, or the leaf Tensor
@@ -421,7 +421,8 @@ def _run(
                 elif is_tensor and not create_graph:
                     g = g._array
                 run.add(root, g, False)
-        run.run()
+        with quiet():
+            run.run()
     finally:
         state.recording = before
     return run.captured

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -19,9 +21,27 @@ class _Mode(threading.local):
     anomaly = False
     check_nan = True
     autocast: Any = None
+    quiet = False
 
 
 state = _Mode()
+
+
+class quiet:
+    """Inside, NumPy says nothing of overflow, division by zero and NaN, as PyTorch does.
+
+    Operations enter it by themselves; a loop enters it once, which is quicker.
+    """
+
+    def __enter__(self) -> None:
+        self._state = np.errstate(all="ignore")
+        self._state.__enter__()
+        self._before = state.quiet
+        state.quiet = True
+
+    def __exit__(self, *exc: Any) -> None:
+        state.quiet = self._before
+        self._state.__exit__(*exc)
 
 
 def is_grad_enabled() -> bool:

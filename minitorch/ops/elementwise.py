@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from . import families, primitive
 from .comparison import isnan
 from .families import Binary, Unary, operands
@@ -76,7 +76,12 @@ FMOD = Binary("fmod", "fmod", (lambda g, a, b: g, lambda g, a, b: -g * trunc(a /
 REMAINDER = Binary(
     "remainder", "remainder", (lambda g, a, b: g, lambda g, a, b: -g * floor(a / b)), (0, 1)
 )
-FLOOR_DIVIDE = Binary("floor_divide", "floor_divide", (None, None))
+FLOOR_DIVIDE = Binary(
+    "floor_divide",
+    "floor_divide",
+    (lambda g: _no_derivative("floor_divide"), lambda g: _no_derivative("floor_divide")),
+    accepts_bool=False,
+)
 LOGADDEXP = Binary(
     "logaddexp",
     "logaddexp",
@@ -84,6 +89,13 @@ LOGADDEXP = Binary(
     (0, 1, OUT),
     floating=True,
 )
+
+
+def _no_derivative(name: str) -> None:
+    raise GraphError(
+        f"backward: {name} has no derivative. Use detach() on its operands, or true division."
+    )
+
 
 add_function, sub_function, mul, div = ADD.function, SUB.function, MUL.function, DIV.function
 pow_function = POW.function
@@ -147,9 +159,14 @@ def _power_rule(g: Any, a: Any, *, exponent: float) -> Any:
 
 
 _POWER = Unary("pow", _power_forward, _power_rule, (0,))
-square = Unary("square", lambda a: a * a, lambda g, a: g * (a + a), (0,), accepts_bool=False)
+square = Unary(
+    "square",
+    lambda a: a * (a.astype(np.int64) if a.dtype.kind == "b" else a),
+    lambda g, a: g * (a + a),
+    (0,),
+)
 neg = Unary("neg", "negative", lambda g: -g, accepts_bool=False)
-abs = Unary("abs", "absolute", lambda g, a: g * sign(a), (0,))
+abs = Unary("abs", "absolute", lambda g, a: g * sign(a), (0,), accepts_bool=False)
 reciprocal = Unary("reciprocal", lambda a: 1 / a, lambda g, o: -g * o * o, (OUT,), floating=True)
 
 
@@ -247,11 +264,13 @@ erf = Unary(
 # ---- rounding and signs: no gradient, as in PyTorch zeros ----------------------------------------
 
 
-def _flat(name: str, body: Any, *, keeps_int: bool = True) -> Unary:
-    return Unary(name, body, lambda g: g * 0)
+def _flat(name: str, body: Any, *, accepts_bool: bool = False) -> Unary:
+    return Unary(name, body, lambda g: g * 0, accepts_bool=accepts_bool)
 
 
-sign = _flat("sign", "sign")
+sign = _flat(
+    "sign", lambda a: a.copy() if a.dtype.kind == "b" else _xp(a).sign(a), accepts_bool=True
+)
 floor = _flat("floor", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).floor(a))
 ceil = _flat("ceil", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).ceil(a))
 trunc = _flat("trunc", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).trunc(a))

@@ -56,7 +56,7 @@ class Unary(Primitive):
         floating: bool = False,
         accepts_bool: bool = True,
     ) -> None:
-        super().__init__(name, _body(body), (vjp,), saves)
+        super().__init__(name, _body(name, body), (vjp,), saves)
         self.floating = floating
         self.accepts_bool = accepts_bool
 
@@ -65,6 +65,9 @@ class Unary(Primitive):
         if not isinstance(x, Tensor):
             return self.forward(x, **params) if hasattr(x, "dtype") else self(_number(x), **params)
         a = x._array
+        if a.dtype.kind == "V":  # NumPy widens bfloat16 where a Python number joins
+            y = self.forward(a, **params).astype(a.dtype, copy=False)
+            return finish_one(self, y, x, params or NO_PARAMS)
         if a.dtype.kind in "iub":
             if self.floating:
                 x = cast(x, dtypes.get_default_dtype().numpy)
@@ -86,16 +89,33 @@ def _number(x: Any) -> Tensor:
     )
 
 
-def _body(body: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The function on arrays that `body` names."""
+# Functions with poles or a bounded domain, at which NumPy would warn where PyTorch is silent.
+_POLES = frozenset(
+    "true_divide power fmod remainder floor_divide logaddexp exp exp2 expm1 log log2 log10 log1p "
+    "sqrt tan arcsin arccos sinh cosh arccosh arctanh square reciprocal rsqrt pow".split()
+)
+
+
+def _body(name: str, body: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The function on arrays that `body` names; silent where it has poles."""
     if not isinstance(body, str):
-        return body
-    name, on_numpy = body, getattr(np, body)
+        return _silenced(body) if name in _POLES else body
+    on_numpy = getattr(np, body)
 
     def call(*arrays: Any) -> Any:
-        if type(arrays[0]) is ndarray:
+        if type(arrays[0]) is ndarray or type(arrays[-1]) is ndarray:
             return on_numpy(*arrays)
-        return getattr(backend.namespace(arrays[0]), name)(*arrays)
+        return getattr(backend.namespace(arrays[0]), body)(*arrays)
+
+    return _silenced(call) if body in _POLES else call
+
+
+def _silenced(body: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arrays: Any, **params: Any) -> Any:
+        if state.quiet:
+            return body(*arrays, **params)
+        with np.errstate(all="ignore"):
+            return body(*arrays, **params)
 
     return call
 
@@ -168,9 +188,11 @@ class Binary(Primitive):
         accepts_bool: bool = True,
         numbers: bool = False,
     ) -> None:
-        super().__init__(name, _body(body), vjps, saves)
+        super().__init__(name, _body(name, body), vjps, saves)
         self.numbers = numbers
-        self.fast = getattr(np, body) if isinstance(body, str) else body
+        self.fast = (
+            getattr(np, body) if isinstance(body, str) and body not in _POLES else self.forward
+        )
         self.floating = floating
         self.accepts_bool = accepts_bool
         self.function = _binary_function(self)
@@ -290,7 +312,7 @@ class Comparison(Method):
 
     def __init__(self, name: str, ufunc: str) -> None:
         self.name = name
-        self.forward = _body(ufunc)
+        self.forward = _body(name, ufunc)
 
     def __call__(self, a: Any, b: Any) -> Any:
         """Computes the comparison with broadcasting and promotion."""

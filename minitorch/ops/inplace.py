@@ -14,7 +14,7 @@ from .. import backend, dtypes
 from ..autograd.mode import state
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from . import primitive
-from .primitive import Op, cast, edge_of, finish, new_node, version_of, wrap
+from .primitive import Op, cast, edge_of, new_node, version_of, wrap
 
 
 def bump(t: Any, name: str) -> None:
@@ -189,14 +189,15 @@ def copy_(t: Any, src: Any, non_blocking: bool = False) -> Any:
     t._array[...] = new._array
     bump(t, "copy_")
     if recorded:
-        node = finish(_COPY, new._array, (new,), {})._node
-        rebase(t, node)
+        rebase(t, new_node(_COPY, (edge_of(t), edge_of(new)), {}))
     return t
 
 
 class _Copy(Op):
+    """The old values go, so that their gradient is 0; that of the source passes."""
+
     name = "copy"
-    vjps = (lambda g: g,)
+    vjps = (lambda g: g * 0, lambda g: g)
 
 
 _COPY = _Copy()
@@ -210,7 +211,7 @@ def fill_(t: Any, value: Any) -> Any:
     t._array[...] = value
     bump(t, "fill_")
     if state.recording and t._rg:
-        _detach_history(t)
+        rebase(t, new_node(_FILLED, (edge_of(t),), {}))
     return t
 
 
@@ -219,15 +220,11 @@ def zero_(t: Any) -> Any:
     return fill_(t, 0)
 
 
-def _detach_history(t: Any) -> None:
-    """After a constant fill, nothing that came before reaches `t`."""
-    node = new_node(_FILLED, (None,), {})
-    rebase(t, node)
-
-
 class _Filled(Op):
+    """The old values go, so that their gradient is 0."""
+
     name = "fill"
-    vjps = (None,)
+    vjps = (lambda g: g * 0,)
 
 
 _FILLED = _Filled()

@@ -245,6 +245,8 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     a = input._array
+    if a.dtype.kind == "b":
+        raise DtypeError(f"{name}: bool has no order here. Got {describe(a)}. Use .int() first.")
     if dim is None:
         _need_elements(name, a, tuple(range(a.ndim)))
         flat = getattr(a.reshape(-1), name)(0)
@@ -284,6 +286,8 @@ def _cumprod(a: Any, axis: int) -> Any:
 def _prod_rule(g: Any, a: Any, *, axis: int, keepdim: bool) -> Any:
     """Products of all the other elements, right also where elements are 0."""
     size = getattr(a, "_array", a).shape[axis]
+    if not size:
+        return el.zeros_like(a)
     if not keepdim:
         g = shape.unsqueeze(g, axis)
     before = joining.cat(

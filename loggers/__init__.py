@@ -1,0 +1,32 @@
+"""Loggers: where metrics, hyperparameters, images and graphs of a run are written."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .csv_logger import CSVLogger
+    from .jsonl_logger import JSONLLogger
+    from .logger import Logger, LoggerError
+    from .tensorboard_logger import TensorBoardLogger
+
+__all__ = ["CSVLogger", "JSONLLogger", "Logger", "LoggerError", "TensorBoardLogger"]
+
+_HOME = {
+    "CSVLogger": ".csv_logger",
+    "JSONLLogger": ".jsonl_logger",
+    "Logger": ".logger",
+    "LoggerError": ".logger",
+    "TensorBoardLogger": ".tensorboard_logger",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

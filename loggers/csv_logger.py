@@ -3,11 +3,15 @@
 import csv
 import io
 import os
+import re
 from typing import Any, final
 
 from .append_file import AppendFile
 from .background import Sink
 from .file_logger import FLUSH_SECS, FileLogger
+
+_QUOTE = '"'
+_SPECIAL = re.compile(r'[,"\r\n]')
 
 
 @final
@@ -103,6 +107,8 @@ class _CSVFile(Sink):
 
 
 def _line(names: list[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(names)
-    return text.getvalue().encode()
+    # csv.writer leaves a lone carriage return unquoted, which its reader takes for a new line.
+    quoted = (
+        f'"{name.replace(_QUOTE, _QUOTE * 2)}"' if _SPECIAL.search(name) else name for name in names
+    )
+    return (",".join(quoted) + "\n").encode()

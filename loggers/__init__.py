@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .csv_logger import CSVLogger
-    from .jsonl_logger import JSONLLogger
-    from .logger import Logger, LoggerError
-    from .tensorboard_logger import TensorBoardLogger
+    from minitorch.loggers.csv_logger import CSVLogger
+    from minitorch.loggers.jsonl_logger import JSONLLogger
+    from minitorch.loggers.logger import Logger, LoggerError
+    from minitorch.loggers.tensorboard_logger import TensorBoardLogger
 
 __all__ = ["CSVLogger", "JSONLLogger", "Logger", "LoggerError", "TensorBoardLogger"]
 

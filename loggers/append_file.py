@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from .logger import LoggerError
+from minitorch.loggers.logger import LoggerError
 
 try:
     import fcntl

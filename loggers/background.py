@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
-from .append_file import explain
-from .logger import LoggerError
+from minitorch.loggers.append_file import explain
+from minitorch.loggers.logger import LoggerError
 
 MAX_RECORDS = 100_000  # beyond this the caller writes too: memory stays bounded
 MAX_BYTES = 64 << 20

@@ -6,9 +6,9 @@ import os
 import re
 from typing import Any, final
 
-from .append_file import AppendFile
-from .background import Sink
-from .file_logger import FLUSH_SECS, FileLogger
+from minitorch.loggers.append_file import AppendFile
+from minitorch.loggers.background import Sink
+from minitorch.loggers.file_logger import FLUSH_SECS, FileLogger
 
 _QUOTE = '"'
 _SPECIAL = re.compile(r'[,"\r\n]')

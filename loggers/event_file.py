@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .append_file import AppendFile
-from .background import Sink
+from minitorch.loggers.append_file import AppendFile
+from minitorch.loggers.background import Sink
 
 _POLYNOMIAL = 0x82F63B78
 _LONG = 2048

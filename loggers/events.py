@@ -26,8 +26,8 @@ from tensorboardX.proto.tensor_pb2 import TensorProto
 from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboardX.proto.versions_pb2 import VersionDef
 
-from .logger import Graph
-from .pictures import png
+from minitorch.loggers.logger import Graph
+from minitorch.loggers.pictures import png
 
 _SMALLEST = 1e-12  # edges of the histogram's buckets: ±1e-12 · 1.1^k, TensorBoard's own
 _GROWTH = 1.1

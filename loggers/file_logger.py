@@ -11,10 +11,10 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from .append_file import claim_version, explain, numbered
-from .background import Background, Sink
-from .logger import Logger, LoggerError
-from .values import check_step, check_tag, to_json, to_number, to_params
+from minitorch.loggers.append_file import claim_version, explain, numbered
+from minitorch.loggers.background import Background, Sink
+from minitorch.loggers.logger import Logger, LoggerError
+from minitorch.loggers.values import check_step, check_tag, to_json, to_number, to_params
 
 FLUSH_SECS = 5.0
 

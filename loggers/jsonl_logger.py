@@ -6,10 +6,10 @@ from math import isfinite
 from time import time
 from typing import Any, final
 
-from .append_file import AppendFile
-from .background import Sink
-from .file_logger import FLUSH_SECS, FileLogger
-from .values import check_step, non_finite
+from minitorch.loggers.append_file import AppendFile
+from minitorch.loggers.background import Sink
+from minitorch.loggers.file_logger import FLUSH_SECS, FileLogger
+from minitorch.loggers.values import check_step, non_finite
 
 _ENCODE = json.JSONEncoder(allow_nan=False).encode
 _RESERVED = ("step", "wall_time")

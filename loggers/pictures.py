@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .values import describe, is_real, to_array
+from minitorch.loggers.values import describe, is_real, to_array
 
 _COLOUR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}  # grey, grey + alpha, RGB, RGBA
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tensorboardX import FileWriter, SummaryWriter
 
-from . import events
-from .pictures import to_pixels
-from .values import check_step, to_number, to_real_array
+from minitorch.loggers import events
+from minitorch.loggers.pictures import to_pixels
+from minitorch.loggers.values import check_step, to_number, to_real_array
 
 if TYPE_CHECKING:
-    from .tensorboard_logger import TensorBoardLogger
+    from minitorch.loggers.tensorboard_logger import TensorBoardLogger
 
 
 class _RunFile(FileWriter):

@@ -9,15 +9,15 @@ from time import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
-from .background import Sink
-from .event_file import EventFile
-from .file_logger import FLUSH_SECS, FileLogger
-from .logger import Graph
-from .pictures import to_pixels
-from .values import check_step, flatten, to_number, to_real_array
+from minitorch.loggers.background import Sink
+from minitorch.loggers.event_file import EventFile
+from minitorch.loggers.file_logger import FLUSH_SECS, FileLogger
+from minitorch.loggers.logger import Graph
+from minitorch.loggers.pictures import to_pixels
+from minitorch.loggers.values import check_step, flatten, to_number, to_real_array
 
 if TYPE_CHECKING:
-    from .summary_writer import RunWriter
+    from minitorch.loggers.summary_writer import RunWriter
 
 
 @final
@@ -166,7 +166,7 @@ def _load(name: str) -> ModuleType:
 
         with _without_torch():
             try:
-                _loaded[name] = import_module(f".{name}", __package__)
+                _loaded[name] = import_module(f"minitorch.loggers.{name}")
             except ModuleNotFoundError as error:
                 if error.name is None or not error.name.startswith("tensorboardX"):
                     raise

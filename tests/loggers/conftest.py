@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from minitorch.loggers import CSVLogger, JSONLLogger, TensorBoardLogger
 
 Rows = list[tuple[int, dict[str, float]]]

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import minitorch.loggers as loggers_package
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import minitorch.loggers as loggers_package
 from minitorch.loggers import Logger, LoggerError
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(

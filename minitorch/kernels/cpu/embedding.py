@@ -1,0 +1,26 @@
+"""Adding rows to a table by number, in parallel over blocks of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+_COLUMNS = 64
+
+
+@njit(cache=True, parallel=True, nogil=True)
+def _add_rows(out, index, rows):  # type: ignore[no-untyped-def]
+    n, width = rows.shape
+    for block in prange((width + _COLUMNS - 1) // _COLUMNS):
+        start, stop = block * _COLUMNS, min(width, (block + 1) * _COLUMNS)
+        for i in range(n):
+            target = index[i]
+            for j in range(start, stop):
+                out[target, j] += rows[i, j]
+
+
+def add_rows(out: Any, index: Any, rows: Any) -> None:
+    """`out[index[i]] += rows[i]` for every i, in the order of i."""
+    _add_rows(out, np.ascontiguousarray(index, np.int64), np.ascontiguousarray(rows))

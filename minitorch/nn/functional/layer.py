@@ -1,0 +1,164 @@
+"""Linear maps, embeddings and dropout under PyTorch's names."""
+
+from __future__ import annotations
+
+from ... import backend
+from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...ops import dropout as dropout_ops
+from ...ops import elementwise, indexing, inplace, linalg
+from ...ops.embedding import lookup
+from ...ops.primitive import wrap
+from ...tensor import Tensor
+from .checks import need_tensor
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`y = x Aᵀ + b` with weight A of shape [out_features, in_features]."""
+    need_tensor("linear", "the input", input)
+    return linalg.linear(input, weight, bias)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`y_o = x1ᵀ W_o x2 + b_o` with weight f[out, in1, in2]."""
+    left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
+    y = (left * input2.unsqueeze(-2)).sum(-1)
+    return y if bias is None else y + bias
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` by number.
+
+    Args:
+        input: Integer tensor of any shape; the numbers of the rows.
+        weight: f[num_embeddings, embedding_dim].
+        padding_idx: Number of a row that gets no gradient.
+        max_norm: Not supported; clip the weight itself.
+        norm_type: Belongs to `max_norm`.
+        scale_grad_by_freq: Not supported.
+        sparse: Gradients are dense here; accepted and ignored.
+
+    Returns:
+        f[*input.shape, embedding_dim].
+
+    Raises:
+        DtypeError: The input is not integer.
+        IndexRangeError: A number is outside of the table (checked on the CPU).
+    """
+    need_tensor("embedding", "the input", input)
+    if max_norm is not None or scale_grad_by_freq:
+        raise ArgumentError(
+            "embedding: max_norm and scale_grad_by_freq are not supported. "
+            "Renormalise weight.data after the optimizer step instead."
+        )
+    if input.dtype.is_floating_point or input.dtype.category == 0:
+        raise DtypeError(
+            f"embedding: the input must hold whole numbers. Got {describe(input)}. Use .long()."
+        )
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding: weight must be [rows, width]. Got {describe(weight)}.")
+    rows = weight.shape[0]
+    index = input.detach()._array
+    on_host = backend.device_of(index).type == "cpu"
+    if on_host and index.size and (index.min() < 0 or index.max() >= rows):
+        raise indexing.IndexRangeError(
+            f"embedding: row numbers must be from 0 to {rows - 1}. "
+            f"Got {int(index.min())} to {int(index.max())}. Enlarge num_embeddings."
+        )
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise ArgumentError(
+                f"embedding: padding_idx must be from {-rows} to {rows - 1}. Got {padding_idx}."
+            )
+        padding_idx %= rows
+    # The gradient needs the numbers as they are now, whatever is written to the input later.
+    return lookup(weight, index=index.copy(), padding=padding_idx, rows=rows)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """int64[…, num_classes] with a 1 at each class number."""
+    return indexing.one_hot(tensor, num_classes)
+
+
+def _check_p(name: str, p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{name}: p is a probability, from 0 to 1. Got {p}.")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Sets each element to 0 with probability p and scales the others by `1 / (1 - p)`.
+
+    Args:
+        input: The tensor.
+        p: Probability of an element to be set to 0.
+        training: False returns the input itself.
+        inplace: Write into the memory of the input.
+
+    Raises:
+        ArgumentError: p is outside of [0, 1].
+
+    Source: Srivastava et al., Dropout, 2014.
+    """
+    return _dropout("dropout", input, p, training, inplace, 0)
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of f[N, C, L]."""
+    return _dropout("dropout1d", input, p, training, inplace, 1)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of f[N, C, H, W]."""
+    return _dropout("dropout2d", input, p, training, inplace, 2)
+
+
+def _dropout(
+    name: str, x: Tensor, p: float, training: bool, in_place: bool, whole_axes: int
+) -> Tensor:
+    need_tensor(name, "the input", x)
+    _check_p(name, p)
+    if not training or p == 0 or not x.numel():
+        return x
+    if not x.dtype.is_floating_point:
+        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}. Use .float().")
+    if whole_axes and x.ndim not in (whole_axes + 1, whole_axes + 2):
+        raise ShapeError(
+            f"{name}: the input must have {whole_axes + 2} axes (or {whole_axes + 1} without the "
+            f"batch). Got {describe(x)}."
+        )
+    shape = tuple(x.shape)
+    shape = shape[: len(shape) - whole_axes] + (1,) * whole_axes
+    keep, scale = dropout_ops.draw_mask(shape, p, x._array)
+    if in_place:
+        return inplace.apply_(x, f"{name}_", dropout_ops.dropout_op, keep=keep, scale=scale)
+    return dropout_ops.dropout_op(x, keep=keep, scale=scale)
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1 behind SELU.
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    """
+    _check_p("alpha_dropout", p)
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return input * 0
+    floor = -1.7580993408473766
+    scale = (1 - p + floor * floor * p * (1 - p)) ** -0.5
+    keep, _ = dropout_ops.draw_mask(tuple(input.shape), p, input._array)
+    dropped = elementwise.where(wrap(keep), input, floor)
+    return dropped * scale - scale * floor * p

@@ -1,0 +1,334 @@
+"""Losses under PyTorch's names. They never broadcast: shapes must be equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...ops import distance, elementwise
+from ...ops.cross_entropy import cross_entropy_op
+from ...ops.distance import reduced
+from ...tensor import Tensor
+from . import targets
+from .checks import check_reduction, need_tensor
+
+
+def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
+    need_tensor(name, "the input", input)
+    need_tensor(name, "the target", target)
+    if input.shape == target.shape:
+        return
+    a, b = tuple(input.shape), tuple(target.shape)
+    fix = "Reshape one of them."
+    if a == (*b, 1):
+        fix = "Did you mean input.squeeze(-1)?"
+    elif b == (*a, 1):
+        fix = "Did you mean target.squeeze(-1)?"
+    raise ShapeError(
+        f"{name}: input and target must have one shape; a loss does not broadcast. "
+        f"Got {describe(input)} and {describe(target)}. {fix}"
+    )
+
+
+def _need_floating(name: str, input: Tensor) -> None:
+    if not input.dtype.is_floating_point:
+        raise DtypeError(
+            f"{name}: the input must be floating. Got {describe(input)}. Convert it with .float()."
+        )
+
+
+def _distance(
+    name: str, op: Any, input: Tensor, target: Tensor, reduction: str, weight: Any, **options: float
+) -> Tensor:
+    _same_shape(name, input, target)
+    check_reduction(name, reduction)
+    if not input.dtype.is_floating_point:
+        raise DtypeError(
+            f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
+        )
+    if target.dtype is not input.dtype:
+        target = target.to(input.dtype)
+    if weight is None:
+        return op(input, target, reduction=reduction, **options)
+    if weight.shape != input.shape:
+        raise ShapeError(
+            f"{name}: weight must have the shape of the input. Got {describe(weight)} and "
+            f"{describe(input)}."
+        )
+    loss = op(input, target, reduction="none", **options) * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def mse_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """`(input - target)²`.
+
+    Args:
+        input: f[…].
+        target: Of the same shape; another dtype is converted to the input's.
+        reduction: "mean", "sum" or "none".
+        weight: Factors of the same shape; "mean" then divides by their sum.
+
+    Raises:
+        ShapeError: The shapes differ (PyTorch broadcasts them with a warning).
+    """
+    return _distance("mse_loss", distance.mse_op, input, target, reduction, weight)
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """`|input - target|`; arguments as in `mse_loss`."""
+    return _distance("l1_loss", distance.l1_op, input, target, reduction, weight)
+
+
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
+) -> Tensor:
+    """`d²/(2·beta)` for |d| < beta, else `|d| - beta/2`; arguments as in `mse_loss`.
+
+    Raises:
+        ArgumentError: beta is negative.
+    """
+    if beta < 0:
+        raise ArgumentError(f"smooth_l1_loss: beta must not be negative. Got {beta}.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    op = distance.smooth_l1_op
+    return _distance("smooth_l1_loss", op, input, target, reduction, None, beta=beta)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """`d²/2` for |d| < delta, else `delta·(|d| - delta/2)`; arguments as in `mse_loss`.
+
+    Raises:
+        ArgumentError: delta is not positive.
+    """
+    if delta <= 0:
+        raise ArgumentError(f"huber_loss: delta must be positive. Got {delta}. Use l1_loss for 0.")
+    op = distance.huber_op
+    return _distance("huber_loss", op, input, target, reduction, weight, delta=delta)
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
+) -> Tensor:
+    """`-(t·log x + (1-t)·log(1-x))` of probabilities; logs are not below -100.
+
+    Args:
+        input: Probabilities, f[…] in [0, 1].
+        target: Probabilities of the same shape.
+        weight: Factors that can be broadcast to it.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ShapeError: The shapes differ.
+        ArgumentError: A probability is outside of [0, 1] (checked on the CPU).
+    """
+    name = "binary_cross_entropy"
+    _same_shape(name, input, target)
+    check_reduction(name, reduction)
+    targets.check_unit_interval(
+        name, "the input", input, "Apply sigmoid, or use the loss with logits."
+    )
+    target = target.to(input.dtype)
+    yes = elementwise.clamp_min(elementwise.log(input), -100)
+    no = elementwise.clamp_min(elementwise.log(1 - input), -100)
+    loss = -(target * yes + (1 - target) * no)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """`-(pos_weight·t·log σ(x) + (1-t)·log(1-σ(x)))` of logits.
+
+    Args:
+        input: Logits, f[…].
+        target: Probabilities of the same shape, 0 or 1 for hard labels.
+        weight: Factors that can be broadcast to it.
+        reduction: "mean", "sum" or "none".
+        pos_weight: Factors of the positive part, that can be broadcast to it.
+
+    Raises:
+        ShapeError: The shapes differ.
+        ArgumentError: The input comes from sigmoid or softmax.
+    """
+    name = "binary_cross_entropy_with_logits"
+    _same_shape(name, input, target)
+    check_reduction(name, reduction)
+    targets.refuse_probabilities(name, input)
+    if not input.dtype.is_floating_point:
+        raise DtypeError(
+            f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
+        )
+    target = target.to(input.dtype)
+    weights = [None if w is None else w.detach().to(input.dtype) for w in (weight, pos_weight)]
+    return distance.bce_with_logits_op(input, target, *weights, reduction=reduction)
+
+
+def kl_div(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bool = False
+) -> Tensor:
+    """`t·(log t - input)`, input being log-probabilities.
+
+    Args:
+        input: Log-probabilities, f[…].
+        target: Probabilities of the same shape, or their logarithms if `log_target`.
+        reduction: "mean", "sum", "none" or "batchmean" (the sum over the length of axis 0).
+        log_target: Whether the target is logarithms.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    _same_shape("kl_div", input, target)
+    if reduction != "batchmean":
+        check_reduction("kl_div", reduction)
+    if log_target:
+        loss = elementwise.exp(target) * (target - input)
+    else:
+        positive = target > 0
+        safe = elementwise.where(positive, target, 1.0)
+        # 0·log 0 is 0, and its gradient does not pass through log 0.
+        loss = target * elementwise.log(safe) - target * input
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0] if input.ndim else loss.sum()
+    return reduced(loss, reduction)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`-log softmax(input)[target]`.
+
+    Args:
+        input: Logits, f[N, C, …] or f[C].
+        target: Class numbers, integers [N, …] from 0 to C-1; or probabilities, f[N, C, …].
+        weight: f[C], a factor for each class; "mean" divides by the sum of those that were used.
+        ignore_index: Class number that does not count.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: Share of the target that is spread over all classes, in [0, 1].
+
+    Returns:
+        A number, or with "none" f[N, …].
+
+    Raises:
+        ShapeError: The shapes do not belong together.
+        DtypeError: Class numbers are not integers.
+        ArgumentError: A class is out of range, all are ignored, or the input is probabilities.
+    """
+    name = "cross_entropy"
+    need_tensor(name, "the input", input)
+    need_tensor(name, "the target", target)
+    check_reduction(name, reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1. Got {label_smoothing}.")
+    targets.refuse_probabilities(name, input)
+    weight = targets.class_weight(name, input, weight)
+    if target.shape == input.shape and target.dtype.is_floating_point:
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    targets.check_classes(name, input, target, ignore_index, reduction)
+    single = input.ndim == 1
+    if single:
+        input, target = input.unsqueeze(0), target.unsqueeze(0)
+    loss = cross_entropy_op(
+        input,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+    return loss.squeeze(0) if single and reduction == "none" else loss
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float
+) -> Tensor:
+    axis = 1 if input.ndim > 1 else 0
+    classes = input.shape[axis]
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    loss = -(input.log_softmax(axis) * target)
+    if weight is not None:
+        loss = loss * weight.reshape(-1, *[1] * (input.ndim - 1 - axis))
+    loss = loss.sum(axis)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() / classes)
+    return reduced(loss, reduction)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-input[target]` of log-probabilities; arguments as in `cross_entropy`.
+
+    Args:
+        input: Log-probabilities, f[N, C, …] or f[C], as log_softmax gives them.
+        target: Class numbers, integers [N, …].
+        weight: f[C], a factor for each class.
+        ignore_index: Class number that does not count.
+        reduction: "mean", "sum" or "none".
+    """
+    name = "nll_loss"
+    need_tensor(name, "the input", input)
+    need_tensor(name, "the target", target)
+    check_reduction(name, reduction)
+    targets.refuse_probabilities(name, input)
+    weight = targets.class_weight(name, input, weight)
+    targets.check_classes(name, input, target, ignore_index, reduction)
+    axis = 1 if input.ndim > 1 else 0
+    kept = target != ignore_index
+    safe = elementwise.where(kept, target, 0)
+    picked = input.gather(axis, safe.unsqueeze(axis)).squeeze(axis)
+    factor = kept.to(input.dtype) if weight is None else weight[safe] * kept
+    loss = -elementwise.where(kept, picked, 0.0) * factor
+    return loss.sum() / factor.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor,
+    *,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """`(log var + (input - target)²/var) / 2`, with var not below eps.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    _same_shape("gaussian_nll_loss", input, target)
+    _same_shape("gaussian_nll_loss", input, var)
+    check_reduction("gaussian_nll_loss", reduction)
+    # The bound is a constant for the gradient, as in PyTorch.
+    var = var + (elementwise.clamp_min(var.detach(), eps) - var.detach())
+    d = input - target
+    loss = 0.5 * (elementwise.log(var) + d * d / var)
+    return reduced(loss + 0.9189385332046727 if full else loss, reduction)

@@ -1,0 +1,203 @@
+"""Normalisation under PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...autograd import no_grad
+from ...dtypes import finfo
+from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...ops import elementwise, norm
+from ...ops.primitive import wrap
+from ...tensor import Tensor
+from .checks import need_float, need_tensor
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) · weight + bias` with statistics of each channel.
+
+    Args:
+        input: f[N, C, …].
+        running_mean: f[C], updated in place in training; used instead of the batch otherwise.
+        running_var: f[C], likewise, with the unbiased variance.
+        weight: f[C] or None.
+        bias: f[C] or None.
+        training: Use the statistics of this batch.
+        momentum: Share of the new value in the running ones.
+        eps: Added to the variance.
+
+    Raises:
+        ShapeError: Fewer than 2 axes, or channels that do not fit.
+        ArgumentError: Training with one value per channel, or evaluation without statistics.
+    """
+    need_tensor("batch_norm", "the input", input)
+    if input.ndim < 2:
+        raise ShapeError(f"batch_norm: the input must be [N, C, …]. Got {describe(input)}.")
+    channels = input.shape[1]
+    for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean)):
+        if t is not None and tuple(t.shape) != (channels,):
+            raise ShapeError(
+                f"batch_norm: {name} must have one element for each of the {channels} channels of "
+                f"{describe(input)}. Got {describe(t)}. Set num_features={channels}."
+            )
+    if not input.dtype.is_floating_point:
+        raise DtypeError(f"batch_norm: the input must be floating. Got {describe(input)}.")
+    count = input.numel() // channels if channels else 0
+    if training:
+        if count == 1:
+            raise ArgumentError(
+                f"batch_norm: training needs more than 1 value per channel. Got {describe(input)}. "
+                "Drop the last, smaller batch (drop_last=True), or call eval()."
+            )
+        with no_grad():
+            mean, var = (wrap(a) for a in norm.statistics(_current(input)))
+            _update(running_mean, mean, momentum)
+            _update(running_var, var * (count / max(1, count - 1)), momentum)
+    elif running_mean is None or running_var is None:
+        raise ArgumentError(
+            "batch_norm: evaluation needs running_mean and running_var. Got None. "
+            "Pass training=True to use the statistics of the batch."
+        )
+    else:
+        # Copies, so that a later training step cannot change what this backward pass needs.
+        mean, var = running_mean.detach().clone(), running_var.detach().clone()
+    return norm.batch_norm_op(input, weight, bias, mean, var, eps=eps, training=training)
+
+
+def _current(x: Tensor) -> Any:
+    return x.detach()._array
+
+
+def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        running.mul_(1 - momentum).add_(value.to(running.dtype), alpha=momentum)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`batch_norm` of every sample on its own; running statistics are not kept here.
+
+    Raises:
+        ArgumentError: Running statistics were given.
+    """
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        raise ArgumentError(
+            "instance_norm: only statistics of the input are supported. Got running statistics. "
+            "Leave track_running_stats off."
+        )
+    return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) · weight + bias` over the last axes.
+
+    Args:
+        input: f[…, *normalized_shape].
+        normalized_shape: Sizes of the axes that are normalised.
+        weight: f[*normalized_shape] or None.
+        bias: f[*normalized_shape] or None.
+        eps: Added to the variance.
+
+    Raises:
+        ShapeError: The last axes of the input are not `normalized_shape`.
+    """
+    shape = _shape_of(normalized_shape)
+    _check_last("layer_norm", input, shape, weight=weight, bias=bias)
+    if not input.dtype.is_floating_point:
+        raise DtypeError(f"layer_norm: the input must be floating. Got {describe(input)}.")
+    return norm.layer_norm_op(input, weight, bias, shape=shape, eps=eps)
+
+
+def _shape_of(value: int | Sequence[int]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def _check_last(name: str, x: Tensor, shape: tuple[int, ...], **affine: Tensor | None) -> None:
+    need_tensor(name, "the input", x)
+    if not shape or tuple(x.shape[-len(shape) :]) != shape:
+        raise ShapeError(
+            f"{name}: the last axes of the input must be {shape}. Got {describe(x)}. "
+            "Set normalized_shape to the sizes of the axes that are normalised."
+        )
+    for key, t in affine.items():
+        if t is not None and tuple(t.shape) != shape:
+            raise ShapeError(f"{name}: {key} must have the shape {shape}. Got {describe(t)}.")
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """`x / sqrt(mean x² + eps) · weight` over the last axes.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    """
+    shape = _shape_of(normalized_shape)
+    _check_last("rms_norm", input, shape, weight=weight)
+    axes = tuple(range(-len(shape), 0))
+    eps = finfo(input.dtype).eps if eps is None else eps
+    y = input * ((input * input).mean(axes, keepdim=True) + eps).rsqrt()
+    return y if weight is None else y * weight
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`layer_norm` over groups of channels of each sample, with a weight for each channel.
+
+    Raises:
+        ShapeError: The groups do not divide the channels.
+    """
+    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: num_groups must divide the channels (axis 1). "
+            f"Got {num_groups} groups for {describe(input)}."
+        )
+    shape = tuple(input.shape)
+    groups = input.reshape(shape[0], num_groups, -1)
+    y = norm.layer_norm_op(groups, None, None, shape=(groups.shape[2],), eps=eps).reshape(shape)
+    channel = (1, -1) + (1,) * (len(shape) - 2)
+    y = y if weight is None else y * weight.reshape(channel)
+    return y if bias is None else y + bias.reshape(channel)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """`x / max(‖x‖_p, eps)` along `dim`."""
+    return input / elementwise.clamp_min(input.norm(p, dim, keepdim=True), eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """`x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps))` along `dim`."""
+    need_float("cosine_similarity", x1, x2)
+    norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]
+    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)

@@ -1,0 +1,206 @@
+"""Activation functions that are more than one elementwise operation, each one node.
+
+Forward bodies run on arrays; the rules run on arrays and on Tensors, so they use only operators
+and operations of `elementwise`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..kernels import load
+from . import elementwise as el
+from .families import Unary
+
+_SQRT_2 = math.sqrt(2)
+_SQRT_2_PI = math.sqrt(2 / math.pi)
+_CUBIC = 0.044715
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _kernels(*arrays: Any) -> Any:
+    """The compiled bodies, for contiguous float32 arrays on the CPU that are worth a call."""
+    for a in arrays:
+        if type(a) is not np.ndarray or a.dtype != np.float32 or not a.flags.c_contiguous:
+            return None
+    return load("activation") if arrays[0].size >= 256 else None
+
+
+def _in_float32(body: Any) -> Any:
+    """`body` computed in float32 for half types."""
+
+    def call(a: Any, **params: Any) -> Any:
+        if a.dtype in dtypes.HALF:
+            return body(a.astype(np.float32), **params).astype(a.dtype)
+        return body(a, **params)
+
+    return call
+
+
+def _xp(a: Any) -> Any:
+    return backend.namespace(a)
+
+
+def _leaky_forward(a: Any, *, slope: float) -> Any:
+    return _xp(a).where(a > 0, a, a * slope)
+
+
+leaky_relu = Unary(
+    "leaky_relu", _leaky_forward, lambda g, a, *, slope: el.where(a > 0, g, g * slope), (0,)
+)
+
+
+def _elu_forward(a: Any, *, alpha: float, scale: float) -> Any:
+    xp = _xp(a)
+    return xp.where(a > 0, a * scale, xp.expm1(xp.minimum(a, 0)) * (alpha * scale))
+
+
+def _elu_rule(g: Any, a: Any, *, alpha: float, scale: float) -> Any:
+    return el.where(a > 0, g * scale, g * el.exp(el.clamp(a, max=0)) * (alpha * scale))
+
+
+elu = Unary("elu", _in_float32(_elu_forward), _elu_rule, (0,))
+
+
+def _sigmoid_array(a: Any) -> Any:
+    xp = _xp(a)
+    e = xp.exp(-abs(a))
+    return xp.where(a >= 0, xp.asarray(1, a.dtype), e) / (1 + e)
+
+
+def _silu_forward(a: Any) -> Any:
+    kernels = _kernels(a)
+    return a * _sigmoid_array(a) if kernels is None else kernels.silu(a)
+
+
+def _silu_rule(g: Any, a: Any) -> Any:
+    kernels = _kernels(g, a)
+    if kernels is not None:
+        return kernels.silu_backward(g, a)
+    s = el.sigmoid(a)
+    return g * (s * (1 + a * (1 - s)))
+
+
+silu = Unary("silu", _in_float32(_silu_forward), _silu_rule, (0,))
+
+
+def _gelu_forward(a: Any) -> Any:
+    kernels = _kernels(a)
+    if kernels is not None:
+        return kernels.gelu(a)
+    return a * 0.5 * (1 + el.erf(a / _SQRT_2))
+
+
+def _gelu_rule(g: Any, a: Any) -> Any:
+    kernels = _kernels(g, a)
+    if kernels is not None:
+        return kernels.gelu_backward(g, a)
+    density = el.exp(a * a * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return g * (0.5 * (1 + el.erf(a / _SQRT_2)) + a * density)
+
+
+gelu = Unary("gelu", _in_float32(_gelu_forward), _gelu_rule, (0,))
+
+
+def _gelu_tanh_forward(a: Any) -> Any:
+    kernels = _kernels(a)
+    if kernels is not None:
+        return kernels.gelu_tanh(a)
+    return a * 0.5 * (1 + _xp(a).tanh(a * _SQRT_2_PI * (1 + a * a * _CUBIC)))
+
+
+def _gelu_tanh_rule(g: Any, a: Any) -> Any:
+    kernels = _kernels(g, a)
+    if kernels is not None:
+        return kernels.gelu_tanh_backward(g, a)
+    square = a * a
+    t = el.tanh(a * _SQRT_2_PI * (1 + square * _CUBIC))
+    slope = (1 - t * t) * (1 + square * (3 * _CUBIC)) * _SQRT_2_PI
+    return g * (0.5 * (1 + t) + 0.5 * a * slope)
+
+
+gelu_tanh = Unary("gelu_tanh", _in_float32(_gelu_tanh_forward), _gelu_tanh_rule, (0,))
+
+
+def _softplus_forward(a: Any, *, beta: float, threshold: float) -> Any:
+    xp, z = _xp(a), a * beta
+    return xp.where(z > threshold, a, (xp.log1p(xp.exp(-abs(z))) + xp.maximum(z, 0)) / beta)
+
+
+def _softplus_rule(g: Any, a: Any, *, beta: float, threshold: float) -> Any:
+    return el.where(a * beta > threshold, g, g * el.sigmoid(a * beta))
+
+
+softplus = Unary("softplus", _in_float32(_softplus_forward), _softplus_rule, (0,))
+
+
+def _logsigmoid_forward(a: Any) -> Any:
+    xp = _xp(a)
+    return xp.minimum(a, 0) - xp.log1p(xp.exp(-abs(a)))
+
+
+logsigmoid = Unary(
+    "logsigmoid", _in_float32(_logsigmoid_forward), lambda g, a: g * el.sigmoid(-a), (0,)
+)
+
+
+def _mish_forward(a: Any) -> Any:
+    xp = _xp(a)
+    return a * xp.tanh(xp.log1p(xp.exp(-abs(a))) + xp.maximum(a, 0))
+
+
+def _mish_rule(g: Any, a: Any) -> Any:
+    t = el.tanh(softplus(a, beta=1, threshold=math.inf))
+    return g * (t + a * (1 - t * t) * el.sigmoid(a))
+
+
+mish = Unary("mish", _in_float32(_mish_forward), _mish_rule, (0,))
+
+
+def _between(g: Any, a: Any, low: float, high: float) -> Any:
+    """`g` strictly inside of (low, high), else 0: at the corners PyTorch's gradient is 0."""
+    return el.where((a > low) & (a < high), g, el.zeros_like(g))
+
+
+hardtanh = Unary(
+    "hardtanh",
+    lambda a, *, low, high: _xp(a).clip(a, low, high),
+    lambda g, a, *, low, high: _between(g, a, low, high),
+    (0,),
+)
+hardsigmoid = Unary(
+    "hardsigmoid",
+    _in_float32(lambda a: _xp(a).clip(a + 3, 0, 6) / 6),
+    lambda g, a: _between(g / 6, a, -3, 3),
+    (0,),
+)
+
+
+def _hardswish_rule(g: Any, a: Any) -> Any:
+    return el.where(a >= 3, g, _between(g * (a / 3 + 0.5), a, -3, 3))
+
+
+hardswish = Unary(
+    "hardswish", _in_float32(lambda a: a * _xp(a).clip(a + 3, 0, 6) / 6), _hardswish_rule, (0,)
+)
+
+
+def _threshold_forward(a: Any, *, threshold: float, value: float) -> Any:
+    xp = _xp(a)
+    return xp.where(a > threshold, a, xp.asarray(value, a.dtype))
+
+
+threshold = Unary(
+    "threshold",
+    _threshold_forward,
+    lambda g, a, *, threshold, value: _between(g, a, threshold, math.inf),
+    (0,),
+)
+softsign = Unary(
+    "softsign", lambda a: a / (1 + abs(a)), lambda g, a: g / ((1 + abs(a)) * (1 + abs(a))), (0,)
+)

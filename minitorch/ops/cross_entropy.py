@@ -1,0 +1,139 @@
+"""Cross-entropy of logits and class indices, in one node.
+
+`loss_i = -(1-s)·w[t_i]·log p_i[t_i] - s/C · Σ_c w[c]·log p_i[c]` with `p_i = softmax(x_i)`, class
+weights w and label smoothing s; "mean" divides the sum by Σ w[t_i] over targets not ignored.
+
+The backward pass uses `∂loss_i/∂x_ij = a_i·p_ij - a_ij`, a_ij being the factor of -log p_ij.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..kernels import load
+from .fused import Fused
+from .wide import wide
+
+
+def _reduced(loss: Any, weights: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / weights.sum()
+
+
+def _definition(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Any:
+    logp = x.log_softmax(1)
+    kept = target != ignore_index
+    safe = target.where(kept, target * 0)
+    w = kept.to(logp.dtype) if weight is None else weight[safe] * kept
+    loss = -logp.gather(1, safe.unsqueeze(1)).squeeze(1) * w
+    if label_smoothing:
+        spread = logp if weight is None else logp * weight.reshape(-1, *[1] * (x.ndim - 2))
+        loss = loss * (1 - label_smoothing) - spread.sum(1) * kept * (label_smoothing / x.shape[1])
+    return _reduced(loss, w, reduction)
+
+
+def _rows(x: Any) -> Any:
+    """x_NC… as rows of C, float32 or wider."""
+    if x.ndim > 2:
+        x = x.reshape(*x.shape[:2], -1).swapaxes(1, 2)
+    return wide(x.reshape(-1, x.shape[-1]))
+
+
+def _kernels(rows: Any) -> Any:
+    if type(rows) is np.ndarray and rows.dtype == np.float32 and rows.size:
+        return load("loss")
+    return None
+
+
+def _forward(
+    x: Any,
+    target: Any,
+    weight: Any,
+    *,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> tuple[Any, tuple[Any, ...]]:
+    xp = backend.namespace(x)
+    rows = _rows(x)
+    t = target.reshape(-1)
+    kept = t != ignore_index
+    safe = xp.where(kept, t, 0)
+    kernels = _kernels(rows)
+    if kernels is not None:
+        lse = kernels.log_sum_exp(rows)
+    else:
+        top = rows.max(1, keepdims=True, initial=-np.inf)
+        lse = xp.log(xp.exp(rows - top).sum(1, keepdims=True)) + top
+    w = kept.astype(rows.dtype) if weight is None else wide(weight)[safe] * kept
+    picked = xp.take_along_axis(rows, safe[:, None], 1)
+    loss = (lse - picked)[:, 0]
+    # An ignored row may hold inf or NaN; it must not reach the sum.
+    loss = xp.where(kept, loss, xp.asarray(0, loss.dtype)) * w
+    if label_smoothing:
+        spread = lse - rows if weight is None else (lse - rows) * wide(weight)
+        spread = xp.where(kept, spread.sum(1), xp.asarray(0, loss.dtype))
+        loss = loss * (1 - label_smoothing) + spread * (label_smoothing / rows.shape[1])
+    out = _reduced(loss.reshape(target.shape), w, reduction)
+    return xp.asarray(out).astype(x.dtype, copy=False), (lse, safe, kept, w)
+
+
+def _backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    target: Any,
+    weight: Any,
+    *,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> list[Any]:
+    lse, safe, kept, w = residuals
+    xp, rows = backend.namespace(x), _rows(x)
+    scale = wide(g).reshape(-1)
+    if reduction == "mean":
+        scale = scale / w.sum()
+    classes, smooth = rows.shape[1], label_smoothing
+    factor = scale * w * (1 - smooth)
+    kernels = _kernels(rows) if not smooth else None
+    if kernels is not None:
+        dx = kernels.cross_entropy_backward(rows, lse, safe, factor)
+    else:
+        spread = scale * kept * (smooth / classes)
+        total = factor + spread * (classes if weight is None else wide(weight).sum())
+        dx = xp.exp(rows - lse) * total[:, None]
+        if smooth:
+            dx -= spread[:, None] if weight is None else spread[:, None] * wide(weight)
+        lines = xp.arange(len(rows))
+        dx[lines, safe] -= factor
+        dx = xp.where(kept[:, None], dx, xp.asarray(0, dx.dtype))
+    if x.ndim > 2:
+        dx = dx.reshape(x.shape[0], -1, classes).swapaxes(1, 2)
+    return [dx.reshape(x.shape).astype(x.dtype, copy=False), None, None]
+
+
+cross_entropy_op = Fused(
+    _definition,
+    _forward,
+    _backward,
+    supports=lambda *arrays, ignore_index, reduction, label_smoothing: True,
+)
+cross_entropy_op.name = "cross_entropy"
+"""`cross_entropy(x_NC…, target_N…, weight_C, *, ignore_index, reduction, label_smoothing)`."""
+
+__all__ = ["cross_entropy_op"]

@@ -1,0 +1,47 @@
+"""Embedding: rows of a table by number, in one node; the gradient adds up rows used twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..kernels import load
+from .primitive import Primitive
+
+
+def _lookup_array(table: Any, *, index: Any, padding: int | None, rows: int) -> Any:
+    return table[index]
+
+
+def _lookup_rule(g: Any, *, index: Any, padding: int | None, rows: int) -> Any:
+    return _collect(g, index=index, padding=padding, rows=rows)
+
+
+def _collect_array(g: Any, *, index: Any, padding: int | None, rows: int) -> Any:
+    width = g.shape[-1] if g.ndim else 1
+    flat, values = index.reshape(-1), g.reshape(-1, width)
+    if padding is not None:
+        kept = flat != padding
+        flat, values = flat[kept], values[kept]
+    xp = backend.namespace(g)
+    out = xp.zeros((rows, width), g.dtype)
+    kernels = load("embedding") if type(g) is np.ndarray and g.dtype.char in "fd" else None
+    if kernels is not None:
+        kernels.add_rows(out, flat, values)
+    else:
+        xp.add.at(out, flat, values)
+    return out
+
+
+def _collect_rule(g: Any, *, index: Any, padding: int | None, rows: int) -> Any:
+    y = lookup(g, index=index, padding=padding, rows=rows)
+    if padding is None:
+        return y
+    return y * backend.namespace(index).asarray(index != padding)[..., None].astype(np.float32)
+
+
+lookup = Primitive("embedding", _lookup_array, (_lookup_rule,))
+"""`lookup(table, *, index, padding, rows)`: `index` is an integer array, `rows` is len(table)."""
+_collect = Primitive("embedding_backward", _collect_array, (_collect_rule,))

@@ -1,0 +1,204 @@
+"""layer_norm and batch_norm, each one node; means and variances are float32 or wider.
+
+`y = (x - mean) / sqrt(var + eps) · weight + bias`, with the biased variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..kernels import load
+from .fused import Fused
+from .wide import wide
+
+
+def _kernels(*arrays: Any) -> Any:
+    """The kernels, where all arrays are float32 or all are float64 on the CPU."""
+    x = arrays[0]
+    if type(x) is not np.ndarray or x.dtype.char not in "fd" or not x.size:
+        return None
+    return load("norm") if all(a is None or a.dtype == x.dtype for a in arrays) else None
+
+
+# layer_norm: x_ND, statistics over D, which is all of `shape`.
+
+
+def _layer_definition(
+    x: Any, weight: Any = None, bias: Any = None, *, shape: tuple[int, ...], eps: float
+) -> Any:
+    axes = tuple(range(-len(shape), 0))
+    centred = x - x.mean(axes, keepdim=True)
+    y = centred / ((centred * centred).mean(axes, keepdim=True) + eps).sqrt()
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _layer_forward(
+    x: Any, weight: Any, bias: Any, *, shape: tuple[int, ...], eps: float
+) -> tuple[Any, tuple[Any, ...]]:
+    size = int(np.prod(shape))
+    rows = x.reshape(-1, size)
+    w, b = (None if a is None else a.reshape(-1) for a in (weight, bias))
+    kernels = _kernels(rows, w, b)
+    if kernels is not None:
+        y, mean, rstd = kernels.layer_norm(rows, w, b, eps)
+        return y.reshape(x.shape), (mean, rstd)
+    rows = wide(rows)
+    mean = rows.mean(1, keepdims=True)
+    y = rows - mean
+    rstd = 1 / backend.namespace(x).sqrt((y * y).mean(1, keepdims=True) + eps)
+    y *= rstd
+    if w is not None:
+        y *= w
+    if b is not None:
+        y += b
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (mean, rstd)
+
+
+def _layer_backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    weight: Any,
+    bias: Any,
+    *,
+    shape: tuple[int, ...],
+    eps: float,
+) -> list[Any]:
+    mean, rstd = residuals
+    size = int(np.prod(shape))
+    rows, g = x.reshape(-1, size), g.reshape(-1, size)
+    w = None if weight is None else weight.reshape(-1)
+    kernels = _kernels(rows, g, w)
+    if kernels is not None:
+        dx, dw, db = kernels.layer_norm_backward(g, rows, w, mean, rstd)
+    else:
+        g, normal = wide(g), (wide(rows) - mean) * rstd
+        dw = (g * normal).sum(0) if needs[1] else None
+        db = g.sum(0) if needs[2] else None
+        gw = g if w is None else g * w
+        dx = gw - gw.mean(1, keepdims=True)
+        dx -= normal * (gw * normal).mean(1, keepdims=True)
+        dx *= rstd
+    return [
+        _like(d, a, need) for d, a, need in zip((dx, dw, db), (x, weight, bias), needs, strict=True)
+    ]
+
+
+def _like(d: Any, a: Any, need: bool) -> Any:
+    return d.reshape(a.shape).astype(a.dtype, copy=False) if need else None
+
+
+layer_norm_op = Fused(
+    _layer_definition,
+    _layer_forward,
+    _layer_backward,
+    supports=lambda x, weight, bias, *, shape, eps: True,
+)
+layer_norm_op.name = "layer_norm"
+
+
+# batch_norm: x_NCL, statistics over N and L.
+
+
+def statistics(x: Any) -> tuple[Any, Any]:
+    """Mean and biased variance of each channel of the array x_NC…, float32 or wider."""
+    x = x.reshape(x.shape[0], x.shape[1], -1)
+    kernels = _kernels(x) if x.shape[2] > 1 else None
+    if kernels is not None:
+        return kernels.channel_statistics(x)
+    x = wide(x)
+    mean = x.mean((0, 2))
+    centred = x - mean[:, None]
+    return mean, (centred * centred).mean((0, 2))
+
+
+def _batch_definition(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    mean: Any = None,
+    var: Any = None,
+    *,
+    eps: float,
+    training: bool,
+) -> Any:
+    channel = (1, -1) + (1,) * (x.ndim - 2)
+    if training:
+        axes = (0, *range(2, x.ndim))
+        centred = x - x.mean(axes, keepdim=True)
+        spread = (centred * centred).mean(axes, keepdim=True)
+    else:
+        centred, spread = x - mean.reshape(channel), var.reshape(channel)
+    y = centred / (spread + eps).sqrt()
+    y = y if weight is None else y * weight.reshape(channel)
+    return y if bias is None else y + bias.reshape(channel)
+
+
+def _batch_forward(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, *, eps: float, training: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    rstd = 1 / backend.namespace(x).sqrt(wide(var) + eps)
+    scale = rstd if weight is None else rstd * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    kernels = _kernels(x, scale, shift) if x.ndim > 2 else None
+    if kernels is not None:
+        y = kernels.channel_affine(x.reshape(*x.shape[:2], -1), scale, shift)
+    else:
+        y = wide(x).reshape(*x.shape[:2], -1) * scale[:, None]
+        y += shift[:, None]
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (rstd,)
+
+
+def _batch_backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    *,
+    eps: float,
+    training: bool,
+) -> list[Any]:
+    (rstd,) = residuals
+    shape = (*x.shape[:2], -1)
+    scale = rstd if weight is None else rstd * weight
+    kernels = _kernels(x, g, mean, rstd, scale) if x.ndim > 2 else None
+    if kernels is not None:
+        dx, dw, db = kernels.batch_norm_backward(
+            g.reshape(shape), x.reshape(shape), mean, rstd, scale, training
+        )
+    else:
+        g3 = wide(g).reshape(shape)
+        normal = (wide(x).reshape(shape) - mean[:, None]) * rstd[:, None]
+        db = g3.sum((0, 2))
+        dw = (g3 * normal).sum((0, 2))
+        dx = g3
+        if training:
+            count = max(1, normal.shape[0] * normal.shape[2])
+            dx = g3 - (db / count)[:, None] - normal * (dw / count)[:, None]
+        dx = dx * scale[:, None]
+    grads = [
+        _like(d, a, need)
+        for d, a, need in zip((dx, dw, db), (x, weight, bias), needs[:3], strict=True)
+    ]
+    return [*grads, None, None]
+
+
+batch_norm_op = Fused(
+    _batch_definition,
+    _batch_forward,
+    _batch_backward,
+    supports=lambda *arrays, eps, training: True,
+)
+batch_norm_op.name = "batch_norm"
+"""`batch_norm(x, weight, bias, mean, var, *, eps, training)`: in training `mean` and `var` are the
+statistics of x itself, and the gradient flows through them."""

@@ -1,0 +1,152 @@
+"""Pooling. Averages are products with constant matrices; maxima are a choice of elements.
+
+Shapes: x_NCHW. An average over windows is separable, `y = R x Cᵀ` with one row of R for each row of
+the output, and this covers padding, ceil_mode and adaptive sizes alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..kernels import load
+from .families import nondiff
+from .fused import Fused
+from .primitive import Primitive
+from .unfold import Window, padded, taps
+
+
+def _index_array(x: Any, *, window: Window) -> Any:
+    kernels = load("pool") if type(x) is np.ndarray else None
+    if kernels is not None and x.dtype not in dtypes.HALF:
+        return kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
+    return _maxima(x, window)[1]
+
+
+def _maxima(x: Any, window: Window) -> tuple[Any, Any]:
+    xp, (h, w) = backend.namespace(x), x.shape[2:]
+    oh, ow = window.output(h, w)
+    source = padded(x, window, _lowest(x.dtype))
+    plane = padded(xp.arange(h * w).reshape(1, 1, h, w), window, -1)
+    best = index = None
+    for _, _, rows, columns in taps(window, oh, ow):
+        values, places = source[:, :, rows, columns], plane[:, :, rows, columns]
+        if best is None:
+            best, index = values.copy(), xp.broadcast_to(places, values.shape).copy()
+            continue
+        # An element of the padding never wins, even over -inf.
+        wins = ((values > best) | ((values != values) & (best == best)) | (index < 0)) & (
+            places >= 0
+        )
+        best = xp.where(wins, values, best)
+        index = xp.where(wins, places, index)
+    return best, index
+
+
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+_INDICES = nondiff("max_pool_indices", _index_array)
+
+
+def max_pool_indices(x: Any, *, window: Window) -> Any:
+    """Flat position in its plane of the first maximum (or NaN) of each window, int64."""
+    return _INDICES(x, window=window)
+
+
+def _max_definition(x: Any, *, window: Window) -> Any:
+    index = max_pool_indices(x.detach(), window=window)
+    n, c, oh, ow = index.shape
+    return x.reshape(n, c, -1).gather(2, index.reshape(n, c, -1)).reshape(n, c, oh, ow)
+
+
+def _max_forward(x: Any, *, window: Window) -> tuple[Any, tuple[Any, ...]]:
+    kernels = load("pool") if type(x) is np.ndarray else None
+    if kernels is not None and x.dtype not in dtypes.HALF:
+        y, index = kernels.max_pool(x, window, *window.output(*x.shape[2:]))
+    else:
+        y, index = _maxima(x, window)
+    return y, (index,)
+
+
+def _max_backward(
+    g: Any, needs: Sequence[bool], residuals: tuple[Any, ...], x: Any, *, window: Window
+) -> list[Any]:
+    index = residuals[0]
+    kernels = load("pool") if type(g) is np.ndarray else None
+    if kernels is not None and g.dtype not in dtypes.HALF:
+        return [kernels.max_pool_backward(g, index, x.shape)]
+    xp, (n, c, h, w) = backend.namespace(g), x.shape
+    dx = xp.zeros((n * c, h * w), g.dtype)
+    rows = xp.arange(n * c).reshape(-1, 1)
+    xp.add.at(dx, (rows, index.reshape(n * c, -1)), g.reshape(n * c, -1))
+    return [dx.reshape(x.shape)]
+
+
+max_pool = Fused(
+    _max_definition,
+    _max_forward,
+    _max_backward,
+    supports=lambda x, *, window: True,
+)
+max_pool.name = "max_pool"
+
+
+def _average_array(x: Any, *, rows: Any, columns: Any) -> Any:
+    """R x Cᵀ for the last two axes."""
+    xp = backend.namespace(x)
+    r, c = xp.asarray(rows, x.dtype), xp.asarray(columns, x.dtype)
+    return xp.matmul(r, xp.matmul(x, c.T))
+
+
+def _average_rule(g: Any, *, rows: Any, columns: Any) -> Any:
+    return average(g, rows=rows.T, columns=columns.T)
+
+
+average = Primitive("avg_pool", _average_array, (_average_rule,))
+"""`average(x, *, rows, columns)` with NumPy matrices rows_OH×H and columns_OW×W."""
+
+
+def window_weights(
+    size: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    outputs: int,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> np.ndarray:
+    """The matrix of one axis of avg_pool.
+
+    Args:
+        size: Length of the axis.
+        kernel: Length of a window.
+        stride: Step between windows.
+        padding: Zeros on each side.
+        outputs: Number of windows.
+        count_include_pad: Whether padding counts in the divisor.
+        divisor: Replaces the count of elements.
+    """
+    weights = np.zeros((outputs, size))
+    for i in range(outputs):
+        start = i * stride - padding
+        stop = min(start + kernel, size + padding)
+        count = stop - start if count_include_pad else min(stop, size) - max(start, 0)
+        weights[i, max(start, 0) : min(stop, size)] = 1 / (divisor or count)
+    return weights
+
+
+def adaptive_weights(size: int, outputs: int) -> np.ndarray:
+    """The matrix of one axis of adaptive_avg_pool: windows from ⌊i·n/m⌋ to ⌈(i+1)·n/m⌉."""
+    weights = np.zeros((outputs, size))
+    for i in range(outputs):
+        start, stop = i * size // outputs, -(-(i + 1) * size // outputs)
+        weights[i, start:stop] = 1 / (stop - start)
+    return weights
+
+
+__all__ = ["adaptive_weights", "average", "max_pool", "max_pool_indices", "window_weights"]

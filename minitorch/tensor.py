@@ -485,26 +485,28 @@ class Tensor(TensorMethods):
 
     # ---- new tensors like this one ---------------------------------------------------------------
 
+    def _like(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {"dtype": self.dtype, "device": self.device} | options
+
     def new_tensor(self, data: Any, **options: Any) -> Tensor:
         """`tensor(data)` with the dtype and device of this one."""
-        return creation.tensor(data, **({"dtype": self.dtype, "device": self.device} | options))
+        return creation.tensor(data, **self._like(options))
 
     def new_zeros(self, *size: Any, **options: Any) -> Tensor:
         """Zeros with the dtype and device of this one."""
-        return creation.zeros(*size, **({"dtype": self.dtype, "device": self.device} | options))
+        return creation.zeros(*size, **self._like(options))
 
     def new_ones(self, *size: Any, **options: Any) -> Tensor:
         """Ones with the dtype and device of this one."""
-        return creation.ones(*size, **({"dtype": self.dtype, "device": self.device} | options))
+        return creation.ones(*size, **self._like(options))
 
     def new_empty(self, *size: Any, **options: Any) -> Tensor:
         """Arbitrary values with the dtype and device of this one."""
-        return creation.empty(*size, **({"dtype": self.dtype, "device": self.device} | options))
+        return creation.empty(*size, **self._like(options))
 
     def new_full(self, size: Any, fill_value: Any, **options: Any) -> Tensor:
         """One value with the dtype and device of this one."""
-        options = {"dtype": self.dtype, "device": self.device} | options
-        return creation.full(size, fill_value, **options)
+        return creation.full(size, fill_value, **self._like(options))
 
     # ---- Python protocols ------------------------------------------------------------------------
 

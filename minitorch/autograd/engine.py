@@ -113,7 +113,7 @@ class _Pass:
 
     def visit(self, node: Node, g: Any) -> None:
         """Runs the rule of `node` and passes the gradients on."""
-        edges = node.edges
+        edges: Any = node.edges
         if edges is None:
             node.raise_consumed()
         if node.versions:
@@ -194,7 +194,7 @@ def _as_tensors(node: Node) -> Sequence[Any]:
     out = []
     edges = node.edges or ()
     for position, array in zip(node.op.saves, node.saved, strict=False):
-        edge = node if position == OUT else edges[position]
+        edge: Any = node if position == OUT else edges[position]
         if array is None or not backend.is_array(array):
             out.append(array)  # a missing input, or a Python number
             continue

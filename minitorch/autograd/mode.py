@@ -117,7 +117,6 @@ class no_grad(_GradMode):
         mode = super().__new__(cls)
         if function is None:
             return mode
-        mode.__init__()
         return mode(function)
 
     def __init__(self, function: Any = None) -> None:
@@ -153,7 +152,6 @@ class enable_grad(_GradMode):
         mode = super().__new__(cls)
         if function is None:
             return mode
-        mode.__init__()
         return mode(function)
 
     def __init__(self, function: Any = None) -> None:

@@ -10,6 +10,7 @@ from .. import backend
 from ..errors import DtypeError, describe
 from . import primitive
 from .families import Comparison, nondiff, operands
+from .primitive import raw
 
 
 def _xp(a: Any) -> Any:
@@ -37,7 +38,7 @@ class _Bitwise(Comparison):
     def __call__(self, a: Any, b: Any) -> Any:
         result = super().__call__
         for x in (a, b):
-            array = getattr(x, "_array", x)
+            array = raw(x)
             if isinstance(x, float) or getattr(array, "dtype", np.dtype(int)).kind not in "iub":
                 raise DtypeError(
                     f"{self.name}: operands must be integers or bool. "
@@ -64,7 +65,7 @@ def bitwise_not(input: Any) -> Any:
     Raises:
         DtypeError: `input` is floating.
     """
-    array = getattr(input, "_array", input)
+    array = raw(input)
     if array.dtype.kind not in "iub":
         raise DtypeError(
             f"bitwise_not: the operand must be integer or bool. Got {describe(input)}. "

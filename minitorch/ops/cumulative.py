@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes
 from . import elementwise as el
 from . import joining, shape
-from .primitive import OUT, Primitive
+from .primitive import OUT, Primitive, raw
 from .reduction import product_primitive, sum_along, widened
 
 
@@ -29,7 +29,7 @@ _CUMSUM = Primitive("cumsum", _cumsum_forward, (lambda g, *, axis: _reversed_cum
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The running sum along `dim`."""
     x = widened(input, dtype)
-    if not getattr(x, "_array", x).ndim:
+    if not raw(x).ndim:
         return x.clone()
     return _CUMSUM(x, axis=shape.axis_of("cumsum", x.ndim, dim))
 
@@ -37,7 +37,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The running product along `dim`."""
     x = widened(input, dtype)
-    if not getattr(x, "_array", x).ndim:
+    if not raw(x).ndim:
         return x.clone()
     axis = shape.axis_of("cumprod", x.ndim, dim)
     return _CUMPROD(x, axis=axis)
@@ -45,7 +45,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 def _cumprod_rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:
     """`Σ_{k≥i} g_k out_k / a_i`; rows with a 0 are summed term by term."""
-    raw = getattr(a, "_array", a)
+    raw = raw(a)
     if bool((raw != 0).all()):
         return _reversed_cumsum(g * out, axis) / a
     n = raw.shape[axis]

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from . import families, primitive
 from .comparison import isnan
 from .families import Binary, Unary, operands
-from .primitive import OUT, Primitive, cast, finish
+from .primitive import OUT, Primitive, cast, finish, raw
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ logaddexp = LOGADDEXP.function
 
 def _share(a: Any, b: Any, wins: Any) -> Any:
     """1 where the operand wins, one half where both are equal (PyTorch's rule)."""
-    dtype = getattr(a, "_array", a).dtype
+    dtype = raw(a).dtype
     return cast(wins, dtype) + cast(a == b, dtype) * 0.5
 
 
@@ -249,7 +249,7 @@ sigmoid = Unary("sigmoid", _sigmoid_forward, lambda g, o: g * (o * (1 - o)), (OU
 relu = Unary(
     "relu",
     lambda a: backend.namespace(a).maximum(a, a.dtype.type(0)),
-    lambda g, o: g * cast(o > 0, getattr(o, "_array", o).dtype),
+    lambda g, o: g * (o > 0),
     (OUT,),
     accepts_bool=False,
 )
@@ -401,7 +401,7 @@ def _clamp_forward(a: Any, *, low: Any, high: Any) -> Any:
 
 def _inside(a: Any, low: Any, high: Any) -> Any:
     inside = a >= low if high is None else (a <= high if low is None else (a >= low) & (a <= high))
-    return cast(inside, getattr(a, "_array", a).dtype)
+    return cast(inside, raw(a).dtype)
 
 
 _CLAMP = Unary("clamp", _clamp_forward, lambda g, a, *, low, high: g * _inside(a, low, high), (0,))

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import joining, primitive, shape
-from .primitive import Op, Primitive, check_same_device, wrap
+from .primitive import Op, Primitive, check_same_device, raw, wrap
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
@@ -115,7 +115,8 @@ def scatter_add_array(out: Any, index: Any, values: Any) -> None:
     if (
         xp is np
         and len(index) == 1
-        and getattr(index[0], "ndim", 0)
+        and isinstance(index[0], np.ndarray)
+        and index[0].ndim
         and index[0].dtype.kind in "iu"
         and out.ndim > 1
         and index[0].size > 64
@@ -177,7 +178,7 @@ class _SetItem(Op):
 
     def backward(self, node: Any, g: Any, saved: Any) -> Any:
         index = node.params["index"]
-        source = getattr(g, "_array", g).shape
+        source = raw(g).shape
         region = _INDEX(g, index=index, source=source)
         old = None
         if node.edges[0] is not None:

@@ -114,8 +114,7 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
 def _shadow(t: Any) -> Any:
     """A Tensor with a copy of the values of `t` and its place in the graph."""
     old = wrap(t._array.copy())
-    old._node = edge_of(t)
-    old._rg = t._rg
+    old._node, old._rg = t._node, t._rg
     return old
 
 

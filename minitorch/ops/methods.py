@@ -79,8 +79,8 @@ class TensorMethods:
     __ixor__ = _operator("bitwise_xor_", cmp.bitwise_xor)
     __lshift__ = cmp.bitwise_left_shift
     __rshift__ = cmp.bitwise_right_shift
-    __eq__ = cmp.eq  # type: ignore[assignment]
-    __ne__ = cmp.ne  # type: ignore[assignment]
+    __eq__ = cmp.eq
+    __ne__ = cmp.ne
     __lt__ = cmp.lt
     __le__ = cmp.le
     __gt__ = cmp.gt

@@ -36,8 +36,10 @@ NO_PARAMS: dict[str, Any] = {}
 class Method:
     """A callable object that binds like a function where it is an attribute of a class."""
 
+    __call__: Callable[..., Any]
+
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self, instance)  # type: ignore[operator]
+        return self if instance is None else partial(self, instance)
 
 
 class Op(Method):
@@ -52,6 +54,11 @@ class Op(Method):
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The gradients of all inputs at once, for operations without `vjps`."""
         raise NotImplementedError(f"{self.name} has no backward rule")
+
+
+def raw(x: Any) -> Any:
+    """The array of a Tensor; an array itself."""
+    return getattr(x, "_array", x)
 
 
 def wrap(array: Any) -> Tensor:
@@ -98,7 +105,8 @@ def new_node(op: Op, edges: tuple[Any, ...], params: dict[str, Any]) -> Node:
 
 def save(node: Node, op: Op, inputs: Sequence[Tensor], arrays: Sequence[Any], out: Tensor) -> None:
     """Stores in `node` what `op.saves` names, with the versions of the memory."""
-    saved, versions = [], []
+    saved: list[Any] = []
+    versions: list[Any] = []
     for i in op.saves:
         if i != OUT and inputs[i] is None:
             saved.append(None)

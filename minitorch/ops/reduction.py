@@ -12,7 +12,7 @@ from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
 from .families import nondiff
-from .primitive import OUT, Primitive, cast, finish, wrap
+from .primitive import OUT, Primitive, cast, finish, raw, wrap
 
 Dim = int | tuple[int, ...] | list[int] | None
 
@@ -36,7 +36,7 @@ def widened(x: Any, dtype: Any) -> Any:
     """`x` in the dtype in which it is summed: integers and bool become int64."""
     if dtype is not None:
         return cast(x, dtypes.of(dtype).numpy)
-    array = getattr(x, "_array", x)
+    array = raw(x)
     return cast(x, dtypes.int64.numpy) if array.dtype.kind in "iub" else x
 
 
@@ -44,7 +44,7 @@ def _sum_forward(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) ->
     if a.dtype in dtypes.HALF:
         return a.astype(np.float32).sum(axis=axes, keepdims=keepdim).astype(a.dtype)
     if type(a) is np.ndarray:
-        return np.add.reduce(a, axis=axes, keepdims=keepdim)
+        return np.add.reduce(a, axis=axes, keepdims=keepdim)  # type: ignore[call-overload]
     return a.sum(axis=axes, keepdims=keepdim)
 
 
@@ -67,7 +67,7 @@ _SUM = Primitive(
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over the axes `dim` (all of them for None); integers are summed as int64."""
     x = widened(input, dtype)
-    a = getattr(x, "_array", x)
+    a = raw(x)
     axes = axes_of("sum", a.ndim, dim)
     return _SUM(x, axes=axes, keepdim=keepdim, shape=a.shape)
 
@@ -79,7 +79,7 @@ def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = Non
         DtypeError: The input is integer or bool.
     """
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
-    a = getattr(x, "_array", x)
+    a = raw(x)
     need_float("mean", a)
     axes = axes_of("mean", a.ndim, dim)
     count = math.prod(a.shape[i] for i in axes)
@@ -170,7 +170,7 @@ def std_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
 
 def sum_along(a: Any, axis: int) -> Any:
     """The sum along one axis, with the axis kept; for arrays and Tensors."""
-    raw = getattr(a, "_array", a)
+    raw = raw(a)
     return _SUM(a, axes=(axis,), keepdim=True, shape=raw.shape)
 
 
@@ -180,7 +180,7 @@ def _extreme(name: str) -> Primitive:
 
     def rule(g: Any, a: Any, out: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
         # Equal extrema share the gradient evenly, as in PyTorch's amax and amin.
-        hit = cast(a == _spread(out, axes, keepdim, shape), getattr(a, "_array", a).dtype)
+        hit = cast(a == _spread(out, axes, keepdim, shape), raw(a).dtype)
         return _spread(g, axes, keepdim, shape) * hit / sum(hit, axes, True)
 
     return Primitive(f"a{name}", forward, (rule,), (0, OUT))
@@ -285,7 +285,7 @@ def _cumprod(a: Any, axis: int) -> Any:
 
 def _prod_rule(g: Any, a: Any, *, axis: int, keepdim: bool) -> Any:
     """Products of all the other elements, right also where elements are 0."""
-    size = getattr(a, "_array", a).shape[axis]
+    size = raw(a).shape[axis]
     if not size:
         return el.zeros_like(a)
     if not keepdim:

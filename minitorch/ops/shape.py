@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import backend
 from ..errors import ArgumentError, ShapeError, describe
-from .primitive import Primitive
+from .primitive import Primitive, raw
 
 
 def axis_of(name: str, ndim: int, dim: int) -> int:
@@ -38,7 +38,7 @@ def sizes_of(args: Sequence[Any]) -> tuple[int, ...]:
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array or Tensor as a plain tuple."""
-    shape: tuple[int, ...] = getattr(x, "_array", x).shape
+    shape: tuple[int, ...] = raw(x).shape
     return shape
 
 

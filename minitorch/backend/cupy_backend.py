@@ -13,6 +13,8 @@ from .registry import Backend
 
 def _from_host(array: np.ndarray, index: int | None) -> Any:
     with cupy.cuda.Device(_checked(index)):
+        if array.ndim == 0:  # a number travels with the kernel that writes it, not as a transfer
+            return cupy.full((), array.item(), array.dtype)
         return cupy.asarray(array)
 
 

@@ -386,7 +386,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             f"masked_fill: the mask must be bool. Got {describe(mask)}. Compare it, e.g. mask == 0."
         )
     if not isinstance(value, primitive.Tensor):
-        value = primitive.wrap(_xp(input._array).asarray(value, dtype=input._array.dtype))
+        value = primitive.wrap(_xp(input._array).full((), value, dtype=input._array.dtype))
     elif value._array.ndim:
         raise ShapeError(
             f"masked_fill: the value must be a number or 0-d tensor. Got {describe(value)}. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,10 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
 def _softmax_forward(a: Any, *, axis: int) -> Any:
     if a.dtype in dtypes.HALF:
         return _softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    if not a.size:
+        return a.copy()
     xp = backend.namespace(a)
-    y = xp.exp(a - a.max(axis=axis, keepdims=True, initial=-math.inf))
+    y = xp.exp(a - a.max(axis=axis, keepdims=True))
     y /= y.sum(axis=axis, keepdims=True)
     return y
 
@@ -38,8 +39,10 @@ def _softmax_forward(a: Any, *, axis: int) -> Any:
 def _log_softmax_forward(a: Any, *, axis: int) -> Any:
     if a.dtype in dtypes.HALF:
         return _log_softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
+    if not a.size:
+        return a.copy()
     xp = backend.namespace(a)
-    y = a - a.max(axis=axis, keepdims=True, initial=-math.inf)
+    y = a - a.max(axis=axis, keepdims=True)
     y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
     return y
 

@@ -188,7 +188,7 @@ class _SetItem(Op):
 
 def _erase_forward(g: Any, *, index: Any) -> Any:
     out = g.copy()
-    out[index] = 0
+    out[index] = backend.namespace(out).zeros((), dtype=out.dtype)
     return out
 
 
@@ -210,7 +210,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     else:
         v = (
             value
-            if isinstance(value, bool | int | float | complex)
+            if type(a) is np.ndarray and isinstance(value, bool | int | float | complex)
             else (backend.from_host(np.asarray(value, dtype=a.dtype), backend.device_of(a)))
         )
         value = None
@@ -470,9 +470,8 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     moved = shape.movedim(input, (i, j), (-2, -1))
     rows, columns = moved.shape[-2:]
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    steps = np.arange(length)
-    where = backend.device_of(input._array)
-    index = [wrap(backend.from_host(steps + max(s, 0), where)) for s in (-offset, offset)]
+    steps = backend.namespace(input._array).arange(length)
+    index = [wrap(steps + max(s, 0)) for s in (-offset, offset)]
     return moved[(..., *index)]
 
 
@@ -482,10 +481,7 @@ def diag(input: Any, diagonal_: int = 0) -> Any:
         return diagonal(input, diagonal_)
     n = input.shape[0] + math.floor(math.fabs(diagonal_))
     out = input.new_zeros((n, n))
-    steps = np.arange(input.shape[0])
-    where = backend.device_of(input._array)
-    rows, columns = (
-        wrap(backend.from_host(steps + max(s, 0), where)) for s in (-diagonal_, diagonal_)
-    )
+    steps = backend.namespace(input._array).arange(input.shape[0])
+    rows, columns = (wrap(steps + max(s, 0)) for s in (-diagonal_, diagonal_))
     out[rows, columns] = input
     return out

@@ -76,6 +76,7 @@ class _Pass:
             pending[edge] = before + g
         elif edge in self.summed and before.dtype == g.dtype:
             before += g
+            pending[edge] = before  # a NumPy scalar cannot grow in place
         else:
             pending[edge] = total = before + g
             if type(total) is type(before):

@@ -1,0 +1,4 @@
+"""The names of `minitorch.data`, where PyTorch has them."""
+
+from minitorch.data import *  # noqa: F403
+from minitorch.data import __all__  # noqa: F401

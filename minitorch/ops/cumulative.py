@@ -45,10 +45,10 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 def _cumprod_rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:
     """`Σ_{k≥i} g_k out_k / a_i`; rows with a 0 are summed term by term."""
-    raw = raw(a)
-    if bool((raw != 0).all()):
+    array = raw(a)
+    if bool((array != 0).all()):
         return _reversed_cumsum(g * out, axis) / a
-    n = raw.shape[axis]
+    n = array.shape[axis]
     parts = []
     for i in range(n):
         head = prod_before(a, axis, i)

@@ -170,8 +170,7 @@ def std_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
 
 def sum_along(a: Any, axis: int) -> Any:
     """The sum along one axis, with the axis kept; for arrays and Tensors."""
-    raw = raw(a)
-    return _SUM(a, axes=(axis,), keepdim=True, shape=raw.shape)
+    return _SUM(a, axes=(axis,), keepdim=True, shape=raw(a).shape)
 
 
 def _extreme(name: str) -> Primitive:

@@ -51,7 +51,6 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, lines
 
 
-@pytest.mark.xfail(reason="the core is being split", strict=False)
 def test_functions_are_short() -> None:
     code = [path for path in FILES if path.parts[0] in CODE]
     found = {f"{path}:{name}": lines for path in code for name, lines in functions(path)}

@@ -400,7 +400,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     axis = shape.axis_of("median", a.ndim, dim)
     order = xp.argsort(a, axis=axis, kind="stable")
     middle = (a.shape[axis] - 1) // 2
-    indices = wrap(order.take(xp.asarray([middle]), axis=axis))
+    indices = wrap(order.take(xp.full((1,), middle), axis=axis))
     values = gather(input, axis, indices)
     if not keepdim:
         values, indices = values.squeeze(axis), indices.squeeze(axis)

@@ -1,0 +1,245 @@
+"""Every operation gives on the device what it gives on the CPU, with no hidden transfer or wait."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from op_table import ROWS, Row
+
+import minitorch as mt
+
+LATE = "the shape of the result depends on the values"
+ANSWER = "the answer is a Python value"
+# Rows during which the host waits for the device, and why it has to.
+WAITS = {
+    "x[mask]": LATE,
+    "x[row mask]": LATE,
+    "masked_select": LATE,
+    "nonzero": LATE,
+    "unique": LATE,
+    "unique with counts": LATE,
+    "bincount": LATE,
+    "where indices": LATE,
+    "allclose": ANSWER,
+    "equal": ANSWER,
+    "set at a mask": "CuPy counts the mask",
+    "cumprod": "its rule asks whether an element is 0, as PyTorch's does",
+    "cumprod zeros": "its rule asks whether an element is 0, as PyTorch's does",
+}
+# Rows during which values come from the host, and why.
+UPLOADS = {
+    "x[[0, 0, 2]]": "the list",
+    "setitem list": "the list",
+    "new_tensor": "the values",
+    "set at a mask": "CuPy sends the number",
+}
+
+
+def _row(name: str, call: Any, *shapes: tuple[int, ...], **options: Any) -> Row:
+    return Row(name, call, (shapes or ((3, 4),),), **options)
+
+
+def _set(x: Any, key: Any, value: Any) -> Any:
+    x = x.clone()
+    x[key] = value
+    return x
+
+
+MORE = [
+    *[
+        _row(f"{name} with a number", lambda m, x, name=name: getattr(m, name)(x, 2.5), (3, 4))
+        for name in ("add", "sub", "mul", "div", "maximum", "gt", "fmod", "eq", "logaddexp")
+    ],
+    _row("number minus", lambda m, x: 2 - x, (3, 4)),
+    _row("0-d plus a number", lambda m, x: x + 1.5, ()),
+    _row("integers", lambda m, x: (x.long() + 1) * 2 // 3, (3, 4)),
+    _row("integers over a number", lambda m, x: x.long() / 2, (3, 4)),
+    _row("integers times floats", lambda m, x, y: x.long() * y, (3, 4), (4,)),
+    _row("mask times floats", lambda m, x: (x > 0) * x, (3, 4)),
+    _row("not", lambda m, x: ~(x > 0), (3, 4)),
+    *[
+        _row(name, lambda m, x, name=name: getattr(m, name)(x.long(), (x > 0).long()), (3, 4))
+        for name in (
+            "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
+        )
+    ],
+    _row("bitwise_not", lambda m, x: m.bitwise_not(x.long()), (3, 4)),
+    _row("where with numbers", lambda m, x: m.where(x > 0, 1.0, 0.0), (3, 4)),
+    _row("where indices", lambda m, x: m.where(x > 0), (3, 4)),
+    _row("clamp with a tensor", lambda m, x, y: m.clamp(x, min=y), (3, 4), (4,)),
+    _row("clamp_min", lambda m, x: m.clamp_min(x, 0.1), (3, 4)),
+    _row("clamp_max", lambda m, x: m.clamp_max(x, 0.1), (3, 4)),
+    _row("allclose", lambda m, x: m.allclose(x, x), (3, 4)),
+    _row("equal", lambda m, x: m.equal(x, x + 1), (3, 4)),
+    _row("bincount", lambda m, x: m.bincount((x > 0).long().reshape(-1)), (3, 4)),
+    _row("unique with counts", lambda m, x: m.unique(x > 0, return_counts=True), (3, 4)),
+    _row("var_mean", lambda m, x: m.var_mean(x, 1), (3, 4)),
+    _row("std_mean", lambda m, x: m.std_mean(x, 1), (3, 4)),
+    _row("median of an axis", lambda m, x: m.median(x, 1), (3, 4)),
+    _row("argmin", lambda m, x: m.argmin(x, 1), (3, 4)),
+    _row("swapaxes", lambda m, x: m.swapaxes(x, 0, 1), (3, 4)),
+    _row("broadcast_tensors", lambda m, x, y: m.broadcast_tensors(x, y), (3, 4), (4,)),
+    _row("meshgrid", lambda m, x, y: m.meshgrid(x, y, indexing="ij"), (3,), (4,)),
+    _row("zeros_like", lambda m, x: m.zeros_like(x), (3, 4)),
+    _row("ones_like", lambda m, x: m.ones_like(x), (3, 4)),
+    _row("full_like", lambda m, x: m.full_like(x, 2.0), (3, 4)),
+    _row("new_zeros", lambda m, x: x.new_zeros(2), (3, 4)),
+    _row("new_ones", lambda m, x: x.new_ones(2), (3, 4)),
+    _row("new_full", lambda m, x: x.new_full((2,), 3.0), (3, 4)),
+    _row("new_tensor", lambda m, x: x.new_tensor([1.0, 2.0]), (3, 4)),
+    *[
+        _row(f"to {name}", lambda m, x, name=name: getattr(x, name)(), (3, 4))
+        for name in ("double", "half", "long", "int", "bool", "byte")
+    ],
+    _row("add_ alpha", lambda m, x, y: x.clone().add_(y, alpha=0.5), (3, 4), (3, 4)),
+    _row("sub_ a number", lambda m, x: x.clone().sub_(1.5), (3, 4)),
+    _row("addcmul_", lambda m, x, y: x.clone().addcmul_(x, y, value=0.1), (3, 4), (3, 4)),
+    _row("addcdiv_", lambda m, x, y: x.clone().addcdiv_(x, y, value=0.1), (3, 4), (3, 4), low=0.5),
+    _row("lerp_", lambda m, x, y: x.clone().lerp_(y, 0.1), (3, 4), (3, 4)),
+    _row("masked_fill_", lambda m, x: x.clone().masked_fill_(x > 0, 0.0), (3, 4)),
+    _row("abs_", lambda m, x: x.clone().abs_(), (3, 4)),
+    _row("set a number", lambda m, x: _set(x, 0, 2.0), (3, 4)),
+    _row("set at a mask", lambda m, x: _set(x, x > 0, 0.0), (3, 4)),
+    _row("set at a tensor", lambda m, x, y: _set(x, m.tensor([0, 2]), y), (3, 4), (2, 4)),
+]
+ALL = [*ROWS, *MORE]
+
+
+class _On:
+    """minitorch for a row of the table: tensors that the row makes live on the device.
+
+    Attributes:
+        made: How many.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self.made = 0
+
+    def tensor(self, values: Any, **options: Any) -> Any:
+        self.made += 1
+        return mt.tensor(values, device=self._device, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(mt, name)
+
+
+def _leaves(row: Row, shapes: Any, device: str) -> list[Any]:
+    return [
+        mt.tensor(array, device=device).requires_grad_() for array in row.sample(shapes, np.float32)
+    ]
+
+
+def _flat(result: Any) -> list[Any]:
+    if isinstance(result, tuple | list):
+        return [item for part in result for item in _flat(part)]
+    return [result]
+
+
+def _numbers(x: Any) -> np.ndarray:
+    return x.detach().cpu().numpy() if isinstance(x, mt.Tensor) else np.asarray(x)
+
+
+def _check_equal(on_device: list[Any], on_cpu: list[Any], device: str) -> None:
+    assert len(on_device) == len(on_cpu)
+    for got, want in zip(on_device, on_cpu, strict=True):
+        assert type(got) is type(want)
+        if isinstance(got, mt.Tensor):
+            assert str(got.device) == device
+            assert got.dtype is want.dtype
+            assert got.shape == want.shape
+            assert got.requires_grad == want.requires_grad
+        np.testing.assert_allclose(_numbers(got), _numbers(want), rtol=1e-4, atol=1e-5)
+
+
+def _check_costs(seen: Any, row: Row, made: int = 0) -> None:
+    if row.name not in WAITS:
+        assert not seen.synchronisations.calls, seen.report("synchronisations", "device_to_host")
+        assert not seen.device_to_host.calls, seen.report("device_to_host")
+    if row.name not in UPLOADS:
+        assert seen.host_to_device.calls == made, seen.report("host_to_device")
+
+
+def _scalar(results: list[Any]) -> Any:
+    """A number that every differentiable result has a different share in, or None."""
+    parts = [r for r in results if isinstance(r, mt.Tensor) and r.requires_grad]
+    return sum(((r * r).sum() * (i + 1) for i, r in enumerate(parts)), start=0) if parts else None
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_results_equal_the_cpus(row: Row, device: str, pretend_gpu: ModuleType) -> None:
+    for shapes in row.shapes:
+        on_cpu = _flat(row.call(mt, *_leaves(row, shapes, "cpu")))
+        with pretend_gpu.cuda.Device(int(device[-1])):
+            inputs, m = _leaves(row, shapes, device), _On(device)
+            with pretend_gpu.counters.watch() as seen:
+                on_device = _flat(row.call(m, *inputs))
+        _check_equal(on_device, on_cpu, device)
+        _check_costs(seen, row, m.made)
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_gradients_equal_the_cpus(row: Row, pretend_gpu: ModuleType) -> None:
+    cpu, gpu = (_leaves(row, row.shapes[0], device) for device in ("cpu", "cuda:0"))
+    losses = [_scalar(_flat(row.call(m, *xs))) for m, xs in ((mt, cpu), (_On("cuda:0"), gpu))]
+    if losses[0] is None:
+        assert losses[1] is None
+        return
+    losses[0].backward()
+    with pretend_gpu.counters.watch() as seen:
+        losses[1].backward()
+    for got, want in zip(gpu, cpu, strict=True):
+        assert (got.grad is None) == (want.grad is None)
+        if got.grad is not None:
+            _check_equal([got.grad], [want.grad], "cuda:0")
+    _check_costs(seen, row)
+
+
+def _second_order(row: Row, device: str) -> list[Any]:
+    leaves = _leaves(row, row.shapes[0], device)
+    loss = _scalar(_flat(row.call(_On(device), *leaves)))
+    if loss is None:
+        return []
+    first = mt.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+    again = _scalar([g for g in first if g is not None])
+    if again is None:
+        return []
+    second = mt.autograd.grad(again, leaves, allow_unused=True)
+    return [g for g in second if g is not None]
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+@pytest.mark.usefixtures("pretend_gpu")
+def test_second_gradients_equal_the_cpus(row: Row) -> None:
+    _check_equal(_second_order(row, "cuda:0"), _second_order(row, "cpu"), "cuda:0")
+
+
+ELSEWHERE = {
+    "another name of a row": "absolute arccos arcsin arctan arctan2 clip concat concatenate divide "
+    "moveaxis multiply negative subtract true_divide diag",
+    "see test_creation": "bernoulli multinomial normal rand rand_like randint randint_like randn "
+    "randn_like randperm arange as_tensor empty empty_like eye from_dlpack from_numpy full "
+    "linspace logspace ones tensor zeros",
+    "no arrays": "broadcast_shapes",
+}
+
+
+def test_every_operation_has_a_row() -> None:
+    rows = {row.name.split(" ")[0] for row in ALL}
+    elsewhere = {name for names in ELSEWHERE.values() for name in names.split()}
+    missing = [
+        name
+        for name in dir(mt)
+        if not name.startswith("_")
+        and str(getattr(getattr(mt, name), "__module__", "")).startswith("minitorch.ops")
+        and name not in rows | elsewhere
+    ]
+    assert not missing
+
+
+def test_reasons_belong_to_rows() -> None:
+    assert {*WAITS, *UPLOADS} <= {row.name for row in ALL}

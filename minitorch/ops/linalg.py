@@ -244,4 +244,6 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if c.ndim == 1:
         out = matmul(x, w)
         return out if b is None else out + b
+    if a.ndim == 1:
+        return shape.squeeze(_LINEAR(shape.unsqueeze(x, 0), w, b), 0)
     return _LINEAR(x, w, b)

@@ -73,6 +73,10 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
     Raises:
         DataError: sizes differ, a scalar came, or something that is no tensor or array.
+
+    >>> data = TensorDataset(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 1]))
+    >>> len(data), data[1][0].tolist()
+    (2, [3.0, 4.0])
     """
 
     def __init__(self, *tensors: Any) -> None:

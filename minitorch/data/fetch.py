@@ -111,34 +111,39 @@ class Fetcher:
             if taken is not NotImplemented:
                 return wrap_arrays(taken)
         if not self.recipe.batched:
-            sample = self._read(task, task.indices, 0)
-            return sample if sample is Signal.CANCELLED else self.recipe.collate_fn(sample)
+            samples = self._read(task, [task.indices])
+            return self.recipe.collate_fn(samples[0]) if samples else Signal.CANCELLED
         indices = _listed(task.indices)
-        if self._many is not None:
-            return self._collate(self._many(indices), indices)
-        samples = []
-        for place, index in enumerate(indices):
-            sample = self._read(task, index, place)
-            if sample is Signal.CANCELLED:
-                return sample
-            samples.append(sample)
-        return self._collate(samples, indices)
+        samples = self._read(task, indices) if self._many is None else self._many(indices)
+        return Signal.CANCELLED if samples is None else self._collate(samples, indices)
 
-    def _read(self, task: ReadTask, index: Any, place: int) -> Any:
-        if not self.is_current(task.run):
-            return Signal.CANCELLED
+    def _read(self, task: ReadTask, indices: list[Any]) -> list[Any] | None:
+        """The samples, or None if they are no longer wanted."""
+        dataset, is_current, run = self.recipe.dataset, self.is_current, task.run
+        samples: list[Any] = []
         try:
-            if self._takes_rng:
-                return self.recipe.dataset.__getitem__(index, rng=_sample_rng(task, index, place))
-            return self.recipe.dataset[index]
+            for index in indices:
+                if not is_current(run):
+                    return None
+                if self._takes_rng:
+                    rng = _sample_rng(task, index, len(samples))
+                    samples.append(dataset.__getitem__(index, rng=rng))
+                else:
+                    samples.append(dataset[index])
         except Exception as error:
-            self._note(error, f"index {index!r}")
+            self._note(error, f"read index {indices[len(samples)]!r}")
             raise
+        return samples
 
     def _collate(self, samples: Any, indices: list[Any]) -> Any:
         if self.recipe.collate_fn is default_collate:
             return collate(samples, indices)
-        return self.recipe.collate_fn(samples)
+        try:
+            return self.recipe.collate_fn(samples)
+        except Exception as error:
+            more = ", …" if len(indices) > 8 else ""
+            self._note(error, f"joined indices {', '.join(map(repr, indices[:8]))}{more}")
+            raise
 
     def _read_stream(self, task: StreamTask) -> Any:
         if task.shard in self._streams and self._streams[task.shard].ended:
@@ -155,7 +160,7 @@ class Fetcher:
                     return Signal.CANCELLED
         except Exception as error:
             read = self._streams[task.shard].count if task.shard in self._streams else 0
-            self._note(error, f"item {read + len(samples)} of shard {task.shard}")
+            self._note(error, f"read item {read + len(samples)} of shard {task.shard}")
             raise
         finally:
             if self.worker is None:
@@ -195,7 +200,7 @@ class Fetcher:
     def _note(self, error: Exception, where: str) -> None:
         name = type(self.recipe.dataset).__name__
         worker = "" if self.worker is None else f" in worker {self.worker.id}"
-        error.add_note(f"Raised while the DataLoader read {where} of {name}{worker}.")
+        error.add_note(f"Raised while the DataLoader {where} of {name}{worker}.")
 
 
 class _Stream:

@@ -12,7 +12,14 @@ from .collate import default_collate, default_convert
 from .dataset import IterableDataset, length_or_none, stream_keywords, takes_rng
 from .fetch import Recipe, Signal
 from .position import Position, checked_state
-from .samplers import BatchSampler, RandomSampler, SequentialSampler, checked_count, seed_of
+from .samplers import (
+    BatchSampler,
+    EpochSampler,
+    RandomSampler,
+    SequentialSampler,
+    checked_count,
+    seed_of,
+)
 from .workers import Workers
 
 T_co = TypeVar("T_co", covariant=True)
@@ -60,6 +67,17 @@ class DataLoader(Generic[T_co]):
         ArgumentError: an argument is outside of its rule, or two of them conflict.
         DataError: the dataset is empty, has no length, gives no batch, or shares a random
             generator between workers.
+
+    >>> from minitorch.data import TensorDataset
+    >>> x, y = mt.arange(6).reshape(3, 2), mt.arange(3)
+    >>> loader = DataLoader(TensorDataset(x, y), batch_size=2)
+    >>> next(iter(loader))
+    [tensor([[0, 1],
+            [2, 3]]), tensor([0, 1])]
+    >>> position = loader.state_dict()  # of a loop that was left after one batch
+    >>> loader.load_state_dict(position)
+    >>> list(loader)
+    [[tensor([[4, 5]]), tensor([2])]]
     """
 
     def __init__(
@@ -174,7 +192,7 @@ class DataLoader(Generic[T_co]):
         Args:
             epoch: number of the epoch, from 0.
         """
-        checked_count("DataLoader.set_epoch: epoch", epoch, minimum=0)
+        epoch = checked_count("DataLoader.set_epoch: epoch", epoch, minimum=0)
         if self._start[0] != epoch:
             self._start = (epoch, 0)
         if self._position is not None and not self._position.live:
@@ -230,8 +248,9 @@ class DataLoader(Generic[T_co]):
         )
 
     def _current_seed(self) -> int:
-        own = (self.generator, getattr(self.sampler, "generator", None))
-        seeds = [self._seed, *(seed_of(g) for g in own), mt_random.initial_seed()]
+        sampler = self.sampler if isinstance(self.sampler, EpochSampler) else None
+        own = (getattr(sampler, "generator", None), self.generator)
+        seeds = [self._seed, *map(seed_of, own), mt_random.initial_seed()]
         return next(seed for seed in seeds if seed is not None)
 
     def _shards(self) -> int | None:

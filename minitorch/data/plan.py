@@ -80,7 +80,7 @@ def index_batches(
 
 def _order(sampler: Any, epoch: int, seed: int) -> Any:
     if isinstance(sampler, EpochSampler) and type(sampler).__iter__ is EpochSampler.__iter__:
-        return sampler.indices(epoch, seed)
+        return sampler.order(epoch, seed)
     for part in (sampler, getattr(sampler, "sampler", None)):
         if callable(set_epoch := getattr(part, "set_epoch", None)):
             set_epoch(epoch)

@@ -55,8 +55,10 @@ def checked_state(
             f"DataLoader.load_state_dict: the state must have the keys {', '.join(_KEYS)}, as "
             f"state_dict() returns it. Got {keys}."
         )
+    state = dict(state)
     for name in ("epoch", "batch", "seed"):
-        checked_count(f"DataLoader.load_state_dict: {name}", state[name], minimum=0)
+        what = f"DataLoader.load_state_dict: {name}"
+        state[name] = checked_count(what, state[name], minimum=0)
     here = {"batch_size": batch_size, "length": length}
     for name, value in here.items():
         if state["batch"] and state[name] != value:

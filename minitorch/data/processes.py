@@ -16,6 +16,7 @@ import signal
 import tempfile
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -29,6 +30,7 @@ from .fetch import ReadTask, Recipe, StreamTask, Worker
 from .pool import Failure, Pool, serve, timed_out
 
 _ALIGNMENT = 64
+_LARGE_BYTES = 100_000_000
 _GRACE_SECONDS = 5.0
 
 
@@ -150,13 +152,24 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 def _write(recipe: Recipe) -> tuple[bytes, str, list[tuple[int, int]]]:
     text, pieces, digest = _pickled(recipe)
+    if len(text) > _LARGE_BYTES:
+        warnings.warn(
+            f"DataLoader(worker_type='process'): {type(recipe.dataset).__name__} holds "
+            f"{len(text) / 1e6:.0f} MB of Python objects, which each worker has to copy. Pack long "
+            "lists into NumPy arrays, which all workers share, or use worker_type='thread'.",
+            stacklevel=2,
+        )
     layout = []
     descriptor, path = tempfile.mkstemp(prefix="minitorch-data-")
-    with os.fdopen(descriptor, "wb") as file:
-        for piece in (text, *pieces):
-            file.write(bytes(-file.tell() % _ALIGNMENT))
-            layout.append((file.tell(), len(piece)))
-            file.write(piece)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for piece in (text, *pieces):
+                file.write(bytes(-file.tell() % _ALIGNMENT))
+                layout.append((file.tell(), len(piece)))
+                file.write(piece)
+    except BaseException:
+        os.unlink(path)
+        raise
     return digest, path, layout
 
 

@@ -33,7 +33,7 @@ class Sampler(Generic[T_co]):
 
 
 class EpochSampler(Sampler[Any]):
-    """A sampler whose order is a function of (seed, epoch): define `indices`.
+    """A sampler whose order is a function of (seed, epoch): define `order`.
 
     Args:
         generator: a minitorch Generator whose seed is used; None for the loader's or root seed.
@@ -45,7 +45,7 @@ class EpochSampler(Sampler[Any]):
         seed_of(generator)
 
     @abstractmethod
-    def indices(self, epoch: int, seed: int | None = None) -> Any:
+    def order(self, epoch: int, seed: int | None = None) -> Any:
         """All indices of an epoch, as a range or an integer array."""
 
     def set_epoch(self, epoch: int) -> None:
@@ -54,7 +54,7 @@ class EpochSampler(Sampler[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         epoch, self._epoch = self._epoch, self._epoch + 1
-        order = self.indices(epoch, seed_of(self.generator))
+        order = self.order(epoch, seed_of(self.generator))
         return iter(order if isinstance(order, range) else order.tolist())
 
 
@@ -65,7 +65,7 @@ class SequentialSampler(EpochSampler):
         super().__init__()
         self.data_source = data_source
 
-    def indices(self, epoch: int, seed: int | None = None) -> range:
+    def order(self, epoch: int, seed: int | None = None) -> range:
         """All indices in order; epoch and seed do not matter."""
         return range(len(self.data_source))
 
@@ -103,7 +103,7 @@ class RandomSampler(EpochSampler):
         """How many indices an epoch has."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def indices(self, epoch: int, seed: int | None = None) -> np.ndarray:
+    def order(self, epoch: int, seed: int | None = None) -> np.ndarray:
         """The order of an epoch, int64 (num_samples,)."""
         rng = numpy_at("shuffle", epoch, seed=seed)
         n, wanted = len(self.data_source), self.num_samples
@@ -123,19 +123,19 @@ class SubsetRandomSampler(EpochSampler):
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         super().__init__(generator)
-        self._indices = np.asarray(indices)
-        if self._indices.ndim != 1:
+        self.indices = indices
+        if np.ndim(indices) != 1:
             raise ArgumentError(
                 "SubsetRandomSampler: indices must be a flat sequence of integers. "
-                f"Got shape {self._indices.shape}."
+                f"Got shape {np.shape(indices)}."
             )
 
-    def indices(self, epoch: int, seed: int | None = None) -> np.ndarray:
+    def order(self, epoch: int, seed: int | None = None) -> np.ndarray:
         """The order of an epoch, int64 (len(indices),)."""
-        return numpy_at("shuffle", epoch, seed=seed).permutation(self._indices)
+        return numpy_at("shuffle", epoch, seed=seed).permutation(np.asarray(self.indices))
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self.indices)
 
 
 class WeightedRandomSampler(EpochSampler):
@@ -174,7 +174,7 @@ class WeightedRandomSampler(EpochSampler):
                 f"of weights > 0. Got {self.num_samples} > {usable}. Use replacement=True."
             )
 
-    def indices(self, epoch: int, seed: int | None = None) -> np.ndarray:
+    def order(self, epoch: int, seed: int | None = None) -> np.ndarray:
         """The draws of an epoch, int64 (num_samples,)."""
         rng = numpy_at("shuffle", epoch, seed=seed)
         share = self.weights / self.weights.sum()

@@ -39,6 +39,7 @@ class Workers:
         self.timeout_seconds = timeout_seconds
         self.keep = kind == "process" if keep is None else keep
         self._kept: Pool | None = None
+        self._close_kept: Callable[[], Any] = _nothing
         self._kept_is_used = False
 
     def answers(
@@ -71,10 +72,11 @@ class Workers:
         if not self.keep or self._kept_is_used:
             return self._make(size)
         if self._kept is not None and (self._kept.size != size or not self._kept.is_fresh()):
-            self._kept.close()
+            self._close_kept()
         if self._kept is None or self._kept.closed:
+            self._close_kept()
             self._kept = self._make(size)
-            weakref.finalize(self, self._kept.close)
+            self._close_kept = weakref.finalize(self, self._kept.close)
         self._kept_is_used = True
         return self._kept
 
@@ -92,4 +94,9 @@ class Workers:
         return ProcessPool(self.recipe, size)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": None, "_kept_is_used": False}
+        own = {"_kept": None, "_close_kept": _nothing, "_kept_is_used": False}
+        return {**self.__dict__, **own}
+
+
+def _nothing() -> None:
+    """What there is to close before the first worker."""

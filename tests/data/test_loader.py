@@ -141,6 +141,16 @@ def test_a_sampler_of_the_user_is_told_the_epoch() -> None:
         assert sampler.epochs == [0, 1, 7]
 
 
+def test_the_generator_of_a_sampler_wins_over_that_of_the_loader() -> None:
+    one, two = (mt.Generator().manual_seed(seed) for seed in (1, 2))
+    sampler = RandomSampler(range(10), generator=one)
+    loader = DataLoader(Squares(10), 10, sampler=sampler, generator=two)
+    assert indices_of(loader) == [numpy_at("shuffle", 0, seed=1).permutation(10).tolist()]
+    own = EpochWise()
+    own.generator = np.random.default_rng(0)  # type: ignore[attr-defined]
+    assert len(list(DataLoader(Squares(3), sampler=own))) == 3
+
+
 class OwnBatches(BatchSampler):
     def __iter__(self) -> Any:
         return (batch[::-1] for batch in super().__iter__())

@@ -175,6 +175,15 @@ def test_a_loaded_seed_stays() -> None:
     assert other.state_dict()["seed"] == 0
 
 
+def test_numpy_integers_become_plain_ones() -> None:
+    loader = DataLoader(Squares(9), 3)
+    loader.set_epoch(np.int64(2))  # type: ignore[arg-type]
+    loader.load_state_dict({**loader.state_dict(), "batch": np.int64(1)})
+    state = loader.state_dict()
+    assert json.loads(json.dumps(state)) == state
+    assert (state["epoch"], state["batch"]) == (2, 1)
+
+
 def test_shards_of_a_stream_are_part_of_the_state() -> None:
     loader = DataLoader(Sharded(20), 2, num_workers=3)
     whole = epochs(loader, 1)[0]

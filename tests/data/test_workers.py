@@ -35,7 +35,8 @@ from loader_samples import (
 )
 
 import minitorch as mt
-from minitorch.data import DataLoader, TensorDataset, get_worker_info
+from minitorch.data import DataLoader, TensorDataset, get_worker_info, processes
+from minitorch.data.fetch import ReadTask, Recipe
 from minitorch.errors import DataError
 
 KINDS = ("thread", "process")
@@ -161,6 +162,15 @@ def test_a_failing_start_is_reported(kind: str) -> None:
     assert "Raised while worker 0 of the DataLoader started." in caught.value.__notes__
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_the_collate_function_names_the_samples(workers: int) -> None:
+    loader = DataLoader(Squares(30), 10, collate_fn=lambda s: 1 / 0, num_workers=workers)
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(loader)
+    (note,) = caught.value.__notes__
+    assert "joined indices 0, 1, 2, 3, 4, 5, 6, 7, … of Squares" in note
+
+
 def test_system_exit_in_a_thread_reaches_the_consumer() -> None:
     with pytest.raises(SystemExit):
         list(DataLoader(Failing(3, 1, SystemExit(3)), num_workers=1))
@@ -201,6 +211,44 @@ def test_a_worker_that_hangs_is_given_up_after_the_timeout() -> None:
     threading.Timer(0.2, dataset.release.set).start()
     with pytest.raises(RuntimeError, match="worker 0 gave no batch within timeout=0.05 seconds"):
         next(run)
+
+
+def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_GRACE_SECONDS", 0.05)
+    pool = processes.ProcessPool(Recipe(Hanging(2), plain, True, None), 1)
+    run = pool.begin()
+    for index in (0, 1):
+        pool.submit(0, ReadTask(run, index, 0, 0, [index], None))
+    assert pool.receive(0, None) == [0]
+    with pytest.raises(RuntimeError, match="worker 0 gave no batch within timeout=0.05 seconds"):
+        pool.receive(0, 0.05)
+    pool.close()
+    assert not pool._processes[0].is_alive()
+    assert not os.path.exists(pool._path)
+
+
+def test_large_python_objects_are_announced_and_arrays_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "_LARGE_BYTES", 100_000)
+    dataset = Squares(2)
+    dataset.table = np.zeros(10**6)  # type: ignore[attr-defined]
+    loader = DataLoader(dataset, num_workers=1, worker_type="process")
+    assert len(list(loader)) == 2
+    dataset.names = [str(i) for i in range(50_000)]  # type: ignore[attr-defined]
+    with pytest.warns(UserWarning, match="Squares holds 0 MB of Python objects.*Pack long lists"):
+        list(loader)
+
+
+def test_a_dead_process_is_replaced_at_the_next_epoch() -> None:
+    loader = DataLoader(Squares(4), 2, num_workers=1, worker_type="process")
+    first = [plain(batch) for batch in loader]
+    (process,) = processes_of(loader)
+    process.kill()
+    process.join()
+    with pytest.raises(RuntimeError, match="died with exit code -9"):
+        list(loader)
+    assert [plain(batch) for batch in loader] == first
 
 
 # ---- ends ----------------------------------------------------------------------------------------

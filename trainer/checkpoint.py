@@ -14,12 +14,12 @@ from minitorch.errors import CheckpointError
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
-    from minitorch.trainer.trainer import Trainer
+    from minitorch.trainer.status import Status
 
 FORMAT = "minitorch-trainer/1"
 
 
-def build(trainer: Trainer, *, weights_only: bool) -> dict[str, Any]:
+def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
     """The state tree of a run.
 
     Args:
@@ -44,7 +44,7 @@ def build(trainer: Trainer, *, weights_only: bool) -> dict[str, Any]:
         ]
         tree["gradients"] = _gradients(trainer)
         tree["loops"] = {"position": position.state_dict(), "data": trainer.data_state()}
-        tree["random"] = random.state_dict()
+        tree["random"] = trainer.training_randomness or random.state_dict()
     for call in trainer.events.on_save_checkpoint:
         call(tree)
     return tree
@@ -71,7 +71,7 @@ def callback_states(callbacks: list[Callback]) -> dict[str, Any]:
     return states
 
 
-def _gradients(trainer: Trainer) -> dict[str, Tensor]:
+def _gradients(trainer: Status) -> dict[str, Tensor]:
     """Gradients that the next batches still add to."""
     module = trainer.module
     if module.automatic_optimization and trainer.position.window == 0:
@@ -80,20 +80,20 @@ def _gradients(trainer: Trainer) -> dict[str, Tensor]:
     return {name: p.grad for name, p in named if p.grad is not None}
 
 
-def write(trainer: Trainer, path: str | os.PathLike[str], *, weights_only: bool) -> str:
-    """Builds the tree and writes it; a crash while writing leaves an older file in place.
-
-    Returns:
-        The path as a string.
-    """
+def write(trainer: Status, path: str | os.PathLike[str], *, weights_only: bool) -> None:
+    """Builds the tree and writes it; a crash while writing leaves an older file in place."""
     from minitorch.io import save_tree
 
-    target = os.fspath(path)
+    target, log = os.fspath(path), trainer.metric_log
     folder = os.path.dirname(target)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    save_tree(target, build(trainer, weights_only=weights_only))
-    return target
+    scope, log.scope = log.scope, None
+    try:
+        save_tree(target, build(trainer, weights_only=weights_only))
+    finally:
+        log.scope = scope
+    trainer.logger_group.after_save_checkpoint(target, log.results())
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -113,14 +113,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return tree
 
 
-def apply_weights(trainer: Trainer, tree: dict[str, Any]) -> None:
-    """First part: hooks see the tree, weights are loaded."""
-    for call in trainer.events.on_load_checkpoint:
-        call(tree)
-    trainer.module.load_state_dict(tree["state_dict"])
-
-
-def apply_callbacks(trainer: Trainer, tree: dict[str, Any], path: str) -> None:
+def apply_callbacks(trainer: Status, tree: dict[str, Any], path: str) -> None:
     """Second part, before on_fit_start: states of callbacks and the position.
 
     Raises:
@@ -139,7 +132,7 @@ def apply_callbacks(trainer: Trainer, tree: dict[str, Any], path: str) -> None:
     trainer.position.load_state_dict(tree["loops"]["position"])
 
 
-def apply_loop(trainer: Trainer, tree: dict[str, Any]) -> None:
+def apply_loop(trainer: Status, tree: dict[str, Any]) -> None:
     """Third part, after on_fit_start: optimizers, schedules, gradients, random streams."""
     saved, here = tree["optimizer_states"], trainer.optimizers
     if len(saved) != len(here) or len(tree["lr_schedulers"]) != len(trainer.lr_scheduler_configs):
@@ -150,6 +143,8 @@ def apply_loop(trainer: Trainer, tree: dict[str, Any]) -> None:
         )
     for optimizer, state in zip(here, saved, strict=True):
         optimizer.load_state_dict(state)
+        # an epoch schedule may move before this process applies its first update
+        optimizer.updates = max(optimizer.updates, trainer.position.global_step)
     for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=True):
         config.scheduler.load_state_dict(state["scheduler"])
         config.seen = state["seen"]

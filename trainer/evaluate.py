@@ -14,9 +14,11 @@ from minitorch.trainer import phase
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
 from minitorch.trainer.run import Run, eval_batches
+from minitorch.trainer.status import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
+    from minitorch.trainer.events import Events
     from minitorch.trainer.trainer import Trainer
 
 
@@ -34,8 +36,6 @@ LOOPS = {
     "test": Loop("test", "test_step", "test_dataloader", "limit_test_batches"),
     "predict": Loop("predict", "predict_step", "predict_dataloader", "limit_predict_batches"),
 }
-_FAR = 2**62
-"""Draws of an evaluation start this far from those of training."""
 
 
 def inside_fit(trainer: Trainer, module: TaskModule) -> None:
@@ -112,7 +112,7 @@ def _run(
         limit = int(trainer.settings.fast_dev_run) or getattr(trainer.settings, loop.limit)
         trainer.eval_data = eval_batches(source, limit, batch_size, "dataloaders", loop.limit)
         if ckpt_path is not None:
-            run.load(ckpt_path)
+            run.read(ckpt_path)
         run.place()
         trainer.rewire()
         with inference_mode() if trainer.settings.inference_mode else no_grad():
@@ -142,13 +142,15 @@ def _choose(trainer: Trainer, stage: str, given: Any, ckpt_path: Any) -> tuple[T
 
 @contextlib.contextmanager
 def _own_randomness(trainer: Trainer) -> Iterator[None]:
-    """Draws far away from those of training, which go on as if nothing had happened."""
+    """Draws by (root seed, global_step); those of training go on as if nothing had happened."""
     with random.fork_rng():
-        state = random.state_dict()
-        far = _FAR + (trainer.global_step << 20)
-        state["positions"] = {name: far for name in state["positions"]}
-        random.load_state_dict(state)
-        yield
+        trainer.training_randomness = random.state_dict()
+        own = random.numpy_at("evaluation", trainer.global_step)
+        random.manual_seed(int(own.integers(2**63)))
+        try:
+            yield
+        finally:
+            trainer.training_randomness = None
 
 
 def _loop(
@@ -167,8 +169,9 @@ def _loop(
     with phase.evaluating(module), _own_randomness(trainer):
         log.enter(phase_name, None if is_predict else EVAL_EPOCH)
         log.begin_epoch()
-        trainer._fire(getattr(on, f"on_{loop.event}_start"))
-        trainer._fire(getattr(on, f"on_{loop.event}_epoch_start"))
+        trainer._saving = Saving.LATER
+        _call(on, f"on_{loop.event}_start")
+        _call(on, f"on_{loop.event}_epoch_start")
         log.scope = None if is_predict else EVAL_STEP
         for index, batches in enumerate(data):
             count = batches.count
@@ -179,15 +182,21 @@ def _loop(
         log.suffix = ""
         if trainer.interrupt.requested:
             log.begin_epoch()
+            trainer._fire([])
             return outputs
         log.scope = None if is_predict else EVAL_EPOCH
-        trainer._fire(getattr(on, f"on_{loop.event}_epoch_end"))
+        _call(on, f"on_{loop.event}_epoch_end")
         if phase_name == "validation" and trainer.stage == "fit":
             trainer.position.validated = True
             trainer._validated_once = True
         log.scope = None
         trainer._fire(getattr(on, f"on_{loop.event}_end"))
     return outputs
+
+
+def _call(on: Events, event: str) -> None:
+    for call in getattr(on, event):
+        call()
 
 
 def _one_loader(

@@ -11,10 +11,22 @@ from minitorch.trainer.hooks import Hooks
 
 if TYPE_CHECKING:
     from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.status import Status
     from minitorch.trainer.task import TaskModule
-    from minitorch.trainer.trainer import Trainer
 
 Calls = list[Callable[..., Any]]
+BORDERS = frozenset(
+    {
+        "on_train_start",
+        "on_train_epoch_start",
+        "on_train_batch_end",
+        "on_validation_end",
+        "on_train_epoch_end",
+        "on_train_end",
+        "on_fit_end",
+    }
+)
+"""Events in which the state of a run is complete once the callbacks before PERSIST have run."""
 
 
 class Events:
@@ -33,13 +45,17 @@ class Events:
     def __init__(
         self,
         callbacks: Sequence[Callback],
-        trainer: Trainer,
+        trainer: Status,
         module: TaskModule,
         profiler: SimpleProfiler | None = None,
     ) -> None:
         for event in EVENTS:
             calls: Calls = []
+            before_persist = event in BORDERS
             for owner, method in listeners(event, callbacks, module):
+                if before_persist and getattr(owner, "order", None) is Order.PERSIST:
+                    calls.append(trainer.save_now)
+                    before_persist = False
                 call = method if owner is module else partial(method, trainer, module)
                 if profiler is not None:
                     call = profiler.timed(f"[{label(owner)}] {event}", call)

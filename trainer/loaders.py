@@ -168,10 +168,12 @@ class Batches:
         return iter(self.loader)
 
     def resume(self, position: Position, state: Any) -> Iterator[Any]:
-        """The batches that follow a saved position within an epoch.
+        """The batches of the current epoch that follow a position.
 
         A loader without `load_state_dict` is read and thrown away up to the position.
         """
+        if position.batch == 0:
+            return self.start(position.epoch)
         load = getattr(self.loader, "load_state_dict", None)
         if load is not None and state is not None:
             load(state)

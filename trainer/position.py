@@ -16,6 +16,7 @@ class Position:
         window: Batches done in the current accumulation window.
         global_step: Optimizer updates applied, once per batch however many optimizers step.
         batches: Batches done in all epochs.
+        started: The epoch's first event is going on or over.
         validated: The validation that was due after `batch` has run.
         epoch_done: The epoch's last event is going on or over.
     """
@@ -25,6 +26,7 @@ class Position:
     window: int = 0
     global_step: int = 0
     batches: int = 0
+    started: bool = False
     validated: bool = False
     epoch_done: bool = False
 
@@ -43,5 +45,6 @@ class Position:
         """Moves to the start of the next epoch."""
         self.epoch += 1
         self.batch = 0
+        self.started = False
         self.validated = False
         self.epoch_done = False

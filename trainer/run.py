@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minitorch import autograd, enable_grad
+from minitorch.autograd.mode import quiet
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, DataError, TrainerError
 from minitorch.trainer import arguments, checkpoint, optimizers, phase
@@ -16,7 +17,7 @@ from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches, as_loader, first_batches
 from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
-from minitorch.trainer.status import _as_list
+from minitorch.trainer.status import Saving, _as_list
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
@@ -82,16 +83,19 @@ class Run:
             )
         trainer.install([*user, *own, *_asked_for([*user, *own], trainer, self.stage)])
 
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Reads a checkpoint and loads its weights."""
+    def read(self, path: str | os.PathLike[str]) -> None:
+        """Reads a checkpoint; hooks may change the module or the tree before weights are loaded."""
         self.path = os.fspath(find_checkpoint(self.trainer, path))
         self.tree = checkpoint.read(self.path)
-        checkpoint.apply_weights(self.trainer, self.tree)
+        for call in self.trainer.events.on_load_checkpoint:
+            call(self.tree)
 
     def place(self) -> None:
-        """The module is complete: devices and dtypes."""
+        """The module is complete: devices, dtypes, and the weights of the checkpoint."""
         trainer = self.trainer
         trainer._fire(trainer.events.on_setup_end, self.stage)
+        if self.tree is not None:
+            self.module.load_state_dict(self.tree["state_dict"])
 
     def start_fit(self, train: Any, val: Any, batch_size: int, ckpt_path: Any) -> None:
         """Everything before the first event of training."""
@@ -107,10 +111,12 @@ class Run:
         _check_task(module, trainer)
         self._take_data(train, val, batch_size)
         if ckpt_path is not None:
-            self.load(ckpt_path)
-            checkpoint.apply_callbacks(trainer, cast(dict[str, Any], self.tree), self.path)
+            self.read(ckpt_path)
         self.place()
+        if self.tree is not None:
+            checkpoint.apply_callbacks(trainer, self.tree, self.path)
         self._stack.enter_context(enable_grad())
+        self._stack.enter_context(quiet())
         if trainer.settings.detect_anomaly:
             self._stack.enter_context(autograd.detect_anomaly())
         trainer.optimizers, trainer.lr_scheduler_configs = optimizers.configure(module)
@@ -211,6 +217,7 @@ class Run:
         trainer = self.trainer
         self._stack.close()
         trainer.metric_log.scope = None
+        trainer._saving = Saving.NOW
         later: list[Exception] = []
         if self._began:
             if error is not None:
@@ -218,7 +225,7 @@ class Run:
             self._call_all(trainer.events.teardown, (self.stage,), later)
         trainer.phase = None
         trainer._batch = None
-        trainer._in_step = False
+        trainer._to_save = []
         trainer.logger_group.finalize("success" if error is None else "failed")
         if trainer.profiler is not None and self._began:
             trainer.print(trainer.profiler.summary())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,8 +20,9 @@ from minitorch.callbacks.core import (
 from minitorch.callbacks.core.metric_log import as_tensors
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.errors import ArgumentError, TrainerError
+from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
-from minitorch.trainer.events import Events
+from minitorch.trainer.events import Calls, Events
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
@@ -37,6 +39,14 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=Callback)
 
 
+class Saving(enum.Enum):
+    """What becomes of a call of `save_checkpoint` at this moment."""
+
+    NOW = "written at once"
+    LATER = "written when the event is over"
+    NEVER = "refused: a batch is half done"
+
+
 class Status:
     """State of a run and the properties that show it. Final class: `Trainer`.
 
@@ -49,6 +59,7 @@ class Status:
         lr_scheduler_configs: The schedules and when they move.
         is_last_batch: The current training batch is the epoch's last one.
         train_data, val_data: The loaders of the fit.
+        training_randomness: Random state of training while an evaluation has its own.
         precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
     """
 
@@ -76,7 +87,9 @@ class Status:
         self._stop_reason = ""
         self._end: tuple[str, str] | None = None
         self._saved_data: Any = None
-        self._in_step = False
+        self.training_randomness: dict[str, Any] | None = None
+        self._saving = Saving.NOW
+        self._to_save: list[Any] = []
         self._batch: Any = None
         self._batch_size: float | None = None
         self._count: float | None = None
@@ -131,7 +144,24 @@ class Status:
         if self.settings.fast_dev_run:
             passive = [cb for cb in self.user_callbacks if cb.order.name in ("DECIDE", "PERSIST")]
             taking_part = [cb for cb in taking_part if cb not in passive]
-        self.events = Events(taking_part, self, self.module, self.profiler)  # type: ignore[arg-type]
+        self.events = Events(taking_part, self, self.module, self.profiler)
+
+    def _fire(self, calls: Calls, *args: Any) -> None:
+        """Runs an event between two batches, and then writes the checkpoints asked for in it."""
+        self._saving = Saving.LATER
+        for call in calls:
+            call(*args)
+        self._saving = Saving.NOW
+        self._write_waiting()
+
+    def save_now(self, *args: Any) -> None:
+        """Stands before the callbacks of Order.PERSIST: what they save is complete."""
+        self._saving = Saving.NOW
+
+    def _write_waiting(self) -> None:
+        waiting, self._to_save = self._to_save, []
+        for path in waiting:
+            checkpoint.write(self, path, weights_only=False)
 
     def _with(self, attribute: str) -> list[Any]:
         return [callback for callback in self.callbacks if hasattr(callback, attribute)]

@@ -12,12 +12,12 @@ from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import TrainerError
 from minitorch.trainer import checkpoint, evaluate
 from minitorch.trainer.arguments import Settings, refuse_unknown
-from minitorch.trainer.events import Calls, order_table
+from minitorch.trainer.events import order_table
 from minitorch.trainer.loaders import END
 from minitorch.trainer.outputs import check_finite, read_loss, read_manual
 from minitorch.trainer.result import FitResult
 from minitorch.trainer.run import Run
-from minitorch.trainer.status import Status
+from minitorch.trainer.status import Saving, Status
 from minitorch.trainer.task import TaskModule
 
 if TYPE_CHECKING:
@@ -192,25 +192,32 @@ class Trainer(Status):
         )
 
     def save_checkpoint(self, path: Source, weights_only: bool = False) -> None:
-        """Writes a checkpoint; allowed in every event between two batches, and after a run.
+        """Writes a checkpoint, from which `fit(ckpt_path=path)` goes on exactly.
+
+        It can be called in every event between two batches, and after a run. Callbacks of
+        `Order.PERSIST` and code outside of events find the file written on return; a module or
+        another callback has it written once everybody has taken part in the event (inside of a
+        validation: in its `on_validation_end`), or the file would miss what they still change.
+
+        Args:
+            path: The file; missing folders are made.
+            weights_only: Leave out all that resuming needs; allowed inside of steps, too.
 
         Raises:
             TrainerError: There is nothing to save, or a batch is half done.
         """
         if self._module is None:
             raise TrainerError("save_checkpoint: there is nothing to save before a run. Call fit.")
-        if self._in_step and not weights_only:
+        if weights_only or self._saving is Saving.NOW:
+            checkpoint.write(self, path, weights_only=weights_only)
+        elif self._saving is Saving.LATER:
+            self._to_save.append(path)
+        else:
             raise TrainerError(
                 "save_checkpoint: a run can be resumed exactly between two batches only. Got a "
                 "call inside of a step. Call it in on_train_batch_end or a later event, or save "
                 "with weights_only=True."
             )
-        scope, self.metric_log.scope = self.metric_log.scope, None
-        try:
-            written = checkpoint.write(self, path, weights_only=weights_only)
-        finally:
-            self.metric_log.scope = scope
-        self.logger_group.after_save_checkpoint(written, self.metric_log.results())
 
     def print_order(self) -> None:
         """Prints every event in use and who takes part in it, in order."""
@@ -219,6 +226,7 @@ class Trainer(Status):
     # The loop.
 
     def _fit_epochs(self, module: TaskModule) -> None:
+        self.metric_log.enter("train", TRAIN_EPOCH)
         self._fire(self.events.on_train_start)
         while not self._ends_at_epoch():
             self._train_epoch(module)
@@ -229,13 +237,11 @@ class Trainer(Status):
     def _train_epoch(self, module: TaskModule) -> None:
         position, data = self.position, self.train_data
         self.metric_log.enter("train", TRAIN_EPOCH)
-        if position.batch == 0:
-            self.metric_log.begin_epoch()
+        if not position.started:
+            position.started = True
             self._fire(self.events.on_train_epoch_start)
-            batches = data.start(position.epoch)
-        else:
-            batches = data.resume(position, self._saved_data)
-            self._validate_if_due(module)
+        batches = data.resume(position, self._saved_data)
+        self._validate_if_due(module)  # a checkpoint may have been written right before it
         self.metric_log.enter("train", TRAIN_STEP)
         while not (complete := position.batch >= data.count) and not self._ends():
             batch = self._next(batches, END)
@@ -254,13 +260,13 @@ class Trainer(Status):
     def _train_batch(self, module: TaskModule, batch: Any) -> bool:
         on, position = self.events, self.position
         batch_idx = position.batch
-        self._in_step = True
+        self._saving = Saving.NEVER
         for call in on.transform_batch:
             batch = call(batch, 0)
         self._see_batch(batch)
         for call in on.on_train_batch_start:
             if call(batch, batch_idx) == -1:
-                self._in_step = False
+                self._saving = Saving.NOW
                 return False
         automatic = module.automatic_optimization
         if automatic and position.window == 0:
@@ -283,9 +289,12 @@ class Trainer(Status):
                 self._update(module, loss)
         else:
             outputs = read_manual(output)
-        self._in_step = False
+        self._saving = Saving.LATER
         for call in on.on_train_batch_end:
             call(outputs, batch, batch_idx)
+        self._saving = Saving.NOW
+        if self._to_save:
+            self._write_waiting()
         return True
 
     def _update(self, module: TaskModule, loss: Tensor | None) -> None:
@@ -317,11 +326,6 @@ class Trainer(Status):
         self.position.epoch_done = True
         self._fire(self.events.on_train_epoch_end)
         self.position.next_epoch()
-
-    @staticmethod
-    def _fire(calls: Calls, *args: Any) -> None:
-        for call in calls:
-            call(*args)
 
     # Manual optimization.
 

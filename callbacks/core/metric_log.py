@@ -59,7 +59,7 @@ class MetricLog(Callback):
 
     def enter(self, phase: str, scope: Scope | None) -> None:
         """Switches to the table of a phase and to what may be logged now."""
-        self._phase, self.scope = phase, scope
+        self._phase, self.scope, self.final = phase, scope, False
         self._table = self._tables.setdefault(phase, {})
 
     def put(self, name: str, value: Any, flags: Flags, batch_size: float | None) -> None:
@@ -288,7 +288,7 @@ class MetricLog(Callback):
             phase: {name: _unpack(name, state) for name, state in table.items()}
             for phase, table in state_dict["tables"].items()
         }
-        self._table = self._tables.setdefault(self._phase, {})
+        self._table = self._tables.get(self._phase, {})
         self.history = {
             name: list(zip(points["step"].tolist(), points["value"].tolist(), strict=True))
             for name, points in state_dict["history"].items()

@@ -80,6 +80,11 @@ class Precision(Callback):
 
     def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
         for optimizer in trainer.optimizers:
+            self.unscale(optimizer)
+
+    def unscale(self, optimizer: Optimizer) -> None:
+        """Takes the loss scale out of an optimizer's gradients."""
+        if self.scaler is not None:
             self.scaler.unscale_(optimizer)
 
     def optimizer_step(

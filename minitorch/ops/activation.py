@@ -70,7 +70,7 @@ elu = Unary("elu", _in_float32(_elu_forward), _elu_rule, (0,))
 def _sigmoid_array(a: Any) -> Any:
     xp = _xp(a)
     e = xp.exp(-abs(a))
-    return xp.where(a >= 0, xp.asarray(1, a.dtype), e) / (1 + e)
+    return xp.where(a >= 0, 1, e) / (1 + e)
 
 
 def _silu_forward(a: Any) -> Any:
@@ -192,7 +192,7 @@ hardswish = Unary(
 
 def _threshold_forward(a: Any, *, threshold: float, value: float) -> Any:
     xp = _xp(a)
-    return xp.where(a > threshold, a, xp.asarray(value, a.dtype))
+    return xp.where(a > threshold, a, xp.full((), value, a.dtype))
 
 
 threshold = Unary(

@@ -22,10 +22,14 @@ def _placed(array: Any, where: Any, requires_grad: bool) -> Any:
     return t
 
 
+def _namespace(where: Any) -> Any:
+    """The array library of the device `where`."""
+    return backend.get((CPU if where is None else device(where)).type).xp
+
+
 def _empty(sizes: Any, dtype: Any, where: Any, fill: Any) -> Any:
     """An array filled with `fill` (None: whatever was in memory), made on its device."""
-    target = CPU if where is None else device(where)
-    xp = backend.get(target.type).xp
+    xp = _namespace(where)
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
     if min(sizes, default=0) < 0:
         raise ShapeError(f"creation: sizes must not be negative. Got {tuple(sizes)}.")
@@ -33,7 +37,7 @@ def _empty(sizes: Any, dtype: Any, where: Any, fill: Any) -> Any:
         array = (xp.empty if fill is None else xp.zeros)(sizes, dtype=d.numpy)
     else:
         array = xp.full(sizes, fill, dtype=d.numpy)
-    return backend.transfer(array, target)
+    return backend.transfer(array, CPU if where is None else device(where))
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
@@ -238,7 +242,9 @@ def arange(
         else (dtypes.get_default_dtype() if floating else dtypes.int64)
     )
     count = math.ceil((end - start) / step)
-    values = np.arange(count, dtype=np.float64 if floating else np.int64) * step + start
+    values = (
+        _namespace(device).arange(count, dtype=np.float64 if floating else np.int64) * step + start
+    )
     return _placed(values.astype(d.numpy), device, requires_grad)
 
 
@@ -255,7 +261,7 @@ def linspace(
     if steps < 0:
         raise ArgumentError(f"linspace: steps must not be negative. Got {steps}.")
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
-    values = np.linspace(float(start), float(end), steps)
+    values = _namespace(device).linspace(float(start), float(end), steps)
     return _placed(values.astype(d.numpy), device, requires_grad)
 
 
@@ -274,7 +280,7 @@ def eye(
 ) -> Any:
     """Ones on the main diagonal of an n×m matrix, zeros elsewhere."""
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
-    return _placed(np.eye(n, m, dtype=d.numpy), device, requires_grad)
+    return _placed(_namespace(device).eye(n, m, dtype=d.numpy), device, requires_grad)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:

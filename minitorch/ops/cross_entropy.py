@@ -76,16 +76,16 @@ def _forward(
     if kernels is not None:
         lse = kernels.log_sum_exp(rows)
     else:
-        top = rows.max(1, keepdims=True, initial=-np.inf)
+        top = rows.max(1, keepdims=True)
         lse = xp.log(xp.exp(rows - top).sum(1, keepdims=True)) + top
     w = kept.astype(rows.dtype) if weight is None else wide(weight)[safe] * kept
     picked = xp.take_along_axis(rows, safe[:, None], 1)
     loss = (lse - picked)[:, 0]
     # An ignored row may hold inf or NaN; it must not reach the sum.
-    loss = xp.where(kept, loss, xp.asarray(0, loss.dtype)) * w
+    loss = xp.where(kept, loss, 0) * w
     if label_smoothing:
         spread = lse - rows if weight is None else (lse - rows) * wide(weight)
-        spread = xp.where(kept, spread.sum(1), xp.asarray(0, loss.dtype))
+        spread = xp.where(kept, spread.sum(1), 0)
         loss = loss * (1 - label_smoothing) + spread * (label_smoothing / rows.shape[1])
     out = _reduced(loss.reshape(target.shape), w, reduction)
     return xp.asarray(out).astype(x.dtype, copy=False), (lse, safe, kept, w)
@@ -121,7 +121,7 @@ def _backward(
             dx -= spread[:, None] if weight is None else spread[:, None] * wide(weight)
         lines = xp.arange(len(rows))
         dx[lines, safe] -= factor
-        dx = xp.where(kept[:, None], dx, xp.asarray(0, dx.dtype))
+        dx = xp.where(kept[:, None], dx, 0)
     if x.ndim > 2:
         dx = dx.reshape(x.shape[0], -1, classes).swapaxes(1, 2)
     return [dx.reshape(x.shape).astype(x.dtype, copy=False), None, None]

@@ -22,9 +22,6 @@ def _lookup_rule(g: Any, *, index: Any, padding: int | None, rows: int) -> Any:
 def _collect_array(g: Any, *, index: Any, padding: int | None, rows: int) -> Any:
     width = g.shape[-1] if g.ndim else 1
     flat, values = index.reshape(-1), g.reshape(-1, width)
-    if padding is not None:
-        kept = flat != padding
-        flat, values = flat[kept], values[kept]
     xp = backend.namespace(g)
     out = xp.zeros((rows, width), g.dtype)
     kernels = load("embedding") if type(g) is np.ndarray and g.dtype.char in "fd" else None
@@ -32,6 +29,8 @@ def _collect_array(g: Any, *, index: Any, padding: int | None, rows: int) -> Any
         kernels.add_rows(out, flat, values)
     else:
         xp.add.at(out, flat, values)
+    if padding is not None:
+        out[padding] = 0
     return out
 
 

@@ -434,7 +434,9 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         raise DtypeError(f"one_hot: classes must be int64. Got {describe(tensor)}. Use .long().")
     if num_classes < 0:
         num_classes = int(a.max()) + 1 if a.size else 0
-    elif a.size and not (0 <= int(a.min()) and int(a.max()) < num_classes):
+    elif (
+        a.size and type(a) is np.ndarray and not (0 <= int(a.min()) and int(a.max()) < num_classes)
+    ):
         raise IndexRangeError(
             f"one_hot: classes must be from 0 to {num_classes - 1}. "
             f"Got {int(a.min())} to {int(a.max())}."

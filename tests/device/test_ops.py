@@ -5,8 +5,14 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
+from device_checks import (
+    DEVICES,
+    Costs,
+    check_gradients,
+    check_results,
+    check_second_gradients,
+)
 from op_table import ROWS, Row
 
 import minitorch as mt
@@ -108,114 +114,24 @@ MORE = [
 ALL = [*ROWS, *MORE]
 
 
-class _On:
-    """minitorch for a row of the table: tensors that the row makes live on the device.
-
-    Attributes:
-        made: How many.
-    """
-
-    def __init__(self, device: str) -> None:
-        self._device = device
-        self.made = 0
-
-    def tensor(self, values: Any, **options: Any) -> Any:
-        self.made += 1
-        return mt.tensor(values, device=self._device, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(mt, name)
+COSTS = Costs(WAITS, UPLOADS)
 
 
-def _leaves(row: Row, shapes: Any, device: str) -> list[Any]:
-    return [
-        mt.tensor(array, device=device).requires_grad_() for array in row.sample(shapes, np.float32)
-    ]
-
-
-def _flat(result: Any) -> list[Any]:
-    if isinstance(result, tuple | list):
-        return [item for part in result for item in _flat(part)]
-    return [result]
-
-
-def _numbers(x: Any) -> np.ndarray:
-    return x.detach().cpu().numpy() if isinstance(x, mt.Tensor) else np.asarray(x)
-
-
-def _check_equal(on_device: list[Any], on_cpu: list[Any], device: str) -> None:
-    assert len(on_device) == len(on_cpu)
-    for got, want in zip(on_device, on_cpu, strict=True):
-        assert type(got) is type(want)
-        if isinstance(got, mt.Tensor):
-            assert str(got.device) == device
-            assert got.dtype is want.dtype
-            assert got.shape == want.shape
-            assert got.requires_grad == want.requires_grad
-        np.testing.assert_allclose(_numbers(got), _numbers(want), rtol=1e-4, atol=1e-5)
-
-
-def _check_costs(seen: Any, row: Row, made: int = 0) -> None:
-    if row.name not in WAITS:
-        assert not seen.synchronisations.calls, seen.report("synchronisations", "device_to_host")
-        assert not seen.device_to_host.calls, seen.report("device_to_host")
-    if row.name not in UPLOADS:
-        assert seen.host_to_device.calls == made, seen.report("host_to_device")
-
-
-def _scalar(results: list[Any]) -> Any:
-    """A number that every differentiable result has a different share in, or None."""
-    parts = [r for r in results if isinstance(r, mt.Tensor) and r.requires_grad]
-    return sum(((r * r).sum() * (i + 1) for i, r in enumerate(parts)), start=0) if parts else None
-
-
-@pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_results_equal_the_cpus(row: Row, device: str, pretend_gpu: ModuleType) -> None:
-    for shapes in row.shapes:
-        on_cpu = _flat(row.call(mt, *_leaves(row, shapes, "cpu")))
-        with pretend_gpu.cuda.Device(int(device[-1])):
-            inputs, m = _leaves(row, shapes, device), _On(device)
-            with pretend_gpu.counters.watch() as seen:
-                on_device = _flat(row.call(m, *inputs))
-        _check_equal(on_device, on_cpu, device)
-        _check_costs(seen, row, m.made)
+    check_results(row, device, pretend_gpu, COSTS)
 
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_gradients_equal_the_cpus(row: Row, pretend_gpu: ModuleType) -> None:
-    cpu, gpu = (_leaves(row, row.shapes[0], device) for device in ("cpu", "cuda:0"))
-    losses = [_scalar(_flat(row.call(m, *xs))) for m, xs in ((mt, cpu), (_On("cuda:0"), gpu))]
-    if losses[0] is None:
-        assert losses[1] is None
-        return
-    losses[0].backward()
-    with pretend_gpu.counters.watch() as seen:
-        losses[1].backward()
-    for got, want in zip(gpu, cpu, strict=True):
-        assert (got.grad is None) == (want.grad is None)
-        if got.grad is not None:
-            _check_equal([got.grad], [want.grad], "cuda:0")
-    _check_costs(seen, row)
-
-
-def _second_order(row: Row, device: str) -> list[Any]:
-    leaves = _leaves(row, row.shapes[0], device)
-    loss = _scalar(_flat(row.call(_On(device), *leaves)))
-    if loss is None:
-        return []
-    first = mt.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
-    again = _scalar([g for g in first if g is not None])
-    if again is None:
-        return []
-    second = mt.autograd.grad(again, leaves, allow_unused=True)
-    return [g for g in second if g is not None]
+    check_gradients(row, pretend_gpu, COSTS)
 
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 @pytest.mark.usefixtures("pretend_gpu")
 def test_second_gradients_equal_the_cpus(row: Row) -> None:
-    _check_equal(_second_order(row, "cuda:0"), _second_order(row, "cpu"), "cuda:0")
+    check_second_gradients(row)
 
 
 ELSEWHERE = {

@@ -1,6 +1,8 @@
 """A queue with one thread behind it: logging costs an append, writing happens elsewhere."""
 
+import atexit
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -16,6 +18,7 @@ MAX_BYTES = 64 << 20
 WAKE_AT = 1000
 
 _live: "weakref.WeakSet[Background]" = weakref.WeakSet()
+_exiting = False
 
 
 class Sink(ABC):
@@ -74,6 +77,7 @@ class Background:
         self._warned = False
         self._draining = False
         self._stopping = False
+        self._orphaned = False
         # Reentrant, so that a flush inside a signal handler cannot wait for itself.
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -85,6 +89,7 @@ class Background:
             if self._open or self._forked:
                 return
             try:
+                os.makedirs(os.path.dirname(self._sink.path), exist_ok=True)
                 self._sink.open()
             except OSError as error:
                 raise explain(self._label, self._sink.path, error) from error
@@ -92,14 +97,12 @@ class Background:
             self._stopping = False
             self._wake.clear()
             _live.add(self)
-            self._thread = threading.Thread(
-                target=self._run, name=f"{self._label} writer", daemon=True
-            )
-            try:
+            if not _exiting:
+                self._thread = threading.Thread(
+                    target=self._run, name=f"{self._label} writer", daemon=True
+                )
                 self._thread.start()
-            except RuntimeError:  # the interpreter is going down: the callers write themselves
-                self._thread = None
-            self._ready = self._thread is not None
+                self._ready = True
 
     def put(self, item: Any, nbytes: int = 0) -> None:
         """Queue one item; raises what the thread met since the last call."""
@@ -194,13 +197,17 @@ class Background:
             self._wake.wait(self._flush_secs)
             if self._stopping:
                 return
+            if self._orphaned:
+                self._thread = None
+                self.close_quietly()
+                return
             self._wake.clear()
             if self._queue or self._held:
-                try:
-                    with self._lock:
+                with self._lock:
+                    try:
                         self._drain()
-                except LoggerError as error:
-                    self._keep(error)
+                    except LoggerError as error:
+                        self._keep(error)
 
     def _keep(self, error: LoggerError) -> None:
         self._error = error
@@ -254,12 +261,33 @@ class Background:
         failure.__cause__ = error
         return failure
 
+    def close_quietly(self) -> None:
+        """Close where nobody can catch an error: print it."""
+        if threading.current_thread() is self._thread:
+            # The garbage collector may find the dropped logger in the middle of a write.
+            self._orphaned = True
+            self._wake.set()
+            return
+        try:
+            self.close()
+        except LoggerError as error:
+            print(f"minitorch: {error}", file=sys.stderr)
 
-def _after_fork_in_child() -> None:
+
+def _close_all() -> None:
+    # From here on a thread may never run again (starting one can hang), so that callers write.
+    global _exiting
+    _exiting = True
+    for background in list(_live):
+        background.close_quietly()
+
+
+def _disown_in_child() -> None:
     for background in list(_live):
         background._forked = True
         background._ready = False
 
 
+atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_child=_disown_in_child)

@@ -173,7 +173,7 @@ def graph(model: Graph, wall_time: float) -> bytes:
         for key, value in node.attrs.items():
             entry.attr[key].s = str(value).encode("utf-8", "backslashreplace")
         entry.device = str(node.attrs.get("device", ""))
-        sizes = re.fullmatch(r"[^\[(]*[\[(]?([\d, ]*)[\])]?", str(node.attrs.get("shape", "?")))
+        sizes = re.fullmatch(r"(?:[^\[(]*[\[(])?([\d, ]*)[\])]?", str(node.attrs.get("shape", "?")))
         if sizes is not None:
             shape = entry.attr["_output_shapes"].list.shape.add()
             for size in re.findall(r"\d+", sizes[1]):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import threading
 import weakref
 from abc import abstractmethod
@@ -13,7 +12,7 @@ from typing import Any
 
 from minitorch.loggers.append_file import claim_version, explain, numbered
 from minitorch.loggers.background import Background, Sink
-from minitorch.loggers.logger import Logger, LoggerError
+from minitorch.loggers.logger import Logger
 from minitorch.loggers.values import check_step, check_tag, to_json, to_number, to_params
 
 FLUSH_SECS = 5.0
@@ -177,26 +176,16 @@ class FileLogger(Logger):
     def _start(self) -> Background:
         with self._lock:
             if self._background is None:
-                folder = self._run_folder()
-                try:
-                    os.makedirs(folder, exist_ok=True)
-                except OSError as error:
-                    raise explain(self._label, folder, error) from error
                 background = Background(
-                    self._make_sink(folder),
+                    self._make_sink(self.log_dir),
                     label=self._label,
                     flush_secs=self._flush_secs,
                     wake_at=self._wake_at(),
                 )
                 background.start()
-                # Runs when the logger is collected and at exit, before the thread is stopped.
-                weakref.finalize(self, _close_quietly, background)
+                weakref.finalize(self, background.close_quietly).atexit = False
                 self._background = background
             return self._background
-
-    def _run_folder(self) -> str:
-        """Folder of the file."""
-        return self.log_dir
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, here or in another process, continues the run in a file of its own.
@@ -229,10 +218,3 @@ def _write_params(folder: str, text: str, owned: str | None) -> str | None:
         except FileExistsError:
             if Path(path).read_text(encoding="utf-8") == text:
                 return None
-
-
-def _close_quietly(background: Background) -> None:
-    try:
-        background.close()
-    except LoggerError as error:
-        print(f"minitorch: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,7 +155,34 @@ def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=60,
         )
 
     return python
+
+
+class Disk:
+    """Makes writes to regular files fail half-way with an error of choice."""
+
+    def __init__(self, real_write: Callable[[int, Any], int]) -> None:
+        self._real_write = real_write
+        self.error: BaseException | None = None
+        self.once = False
+        self.failures = 0
+
+    def write(self, fd: int, data: Any) -> int:
+        error = self.error
+        if error is None:
+            return self._real_write(fd, data)
+        if self.once:
+            self.error = None
+        self._real_write(fd, bytes(data)[: len(data) // 2])
+        self.failures += 1
+        raise error
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk(os.write)
+    monkeypatch.setattr(os, "write", disk.write)
+    return disk

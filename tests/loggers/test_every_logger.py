@@ -1,5 +1,6 @@
 """Properties that each logger of the table has."""
 
+import gc
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import minitorch
 import minitorch.loggers as loggers_package
 from minitorch.loggers import Logger, LoggerError
 
@@ -192,6 +194,16 @@ def test_arrays_of_other_libraries(row: Any, tmp_path: Path, array_type: Any) ->
     assert row.read(logger.log_dir) == [(0, {"a": 1.25, "b": 2.0})]
 
 
+def test_tensors_of_the_framework(row: Any, tmp_path: Path, pretend_gpu: Any) -> None:
+    weight = minitorch.tensor([2.0], requires_grad=True)
+    logger = row.make(tmp_path)
+    logger.log_metrics({"cpu": weight * 2, "gpu": weight.detach().to("cuda")}, 0)
+    logger.log_metrics({"gpu": weight.to("cuda") * 3, "array": weight.to("cuda")._array}, 1)
+    logger.log_histogram("weights", weight.to("cuda"), 1)
+    logger.finalize("success")
+    assert row.read(logger.log_dir) == [(0, {"cpu": 4, "gpu": 2}), (1, {"gpu": 6, "array": 2})]
+
+
 def test_a_value_is_read_at_once(row: Any, tmp_path: Path) -> None:
     logger, value = row.make(tmp_path), np.array(1.0)
     metrics = {"a": value}
@@ -311,6 +323,34 @@ def test_a_forgotten_logger_is_written_and_its_thread_ends(row: Any, tmp_path: P
     del logger
     assert threading.active_count() == before
     assert row.read(folder) == [(0, {"a": 1.0})]
+
+
+def test_a_logger_that_its_own_thread_collects(
+    row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = row.make(tmp_path, flush_secs=1000)
+    logger.log_metrics({"a": 0.0}, 0)
+    logger.flush()
+    writer, folder = logger._background._thread, logger.log_dir
+    background, real_write = logger._background, os.write
+
+    def write(fd: int, data: Any) -> int:
+        if threading.current_thread() is writer:
+            gc.collect()
+        return real_write(fd, data)
+
+    monkeypatch.setattr(os, "write", write)
+    logger.log_metrics({"a": 1.0}, 1)
+    logger.cycle = logger
+    gc.disable()
+    try:
+        del logger
+        background.wake()
+        writer.join(60)
+    finally:
+        gc.enable()
+    assert not writer.is_alive()
+    assert row.read(folder) == [(0, {"a": 0.0}), (1, {"a": 1.0})]
 
 
 def test_a_copy_continues_the_run_in_its_own_file(row: Any, tmp_path: Path) -> None:

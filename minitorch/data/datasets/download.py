@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +49,7 @@ def download(urls: Sequence[str], path: Path, sha256: str) -> None:
 
 
 def _download_one(url: str, path: Path, sha256: str) -> None:
+    import tempfile
     from urllib.request import Request, urlopen
 
     digest = hashlib.sha256()

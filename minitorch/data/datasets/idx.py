@@ -4,9 +4,7 @@ Source: Y. LeCun, C. Cortes and C. Burges, The MNIST database, 1998: two zero by
 element type, the number of dimensions, the sizes and then the elements, all big-endian.
 """
 
-import gzip
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +28,9 @@ def read_idx(path: str | Path) -> np.ndarray:
     """
     raw = Path(path).read_bytes()
     if raw[:2] == b"\x1f\x8b":
+        import gzip
+        import zlib
+
         try:
             raw = gzip.decompress(raw)
         except (EOFError, OSError, zlib.error) as error:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from types import ModuleType
 
 _loaded: dict[str, ModuleType | None] = {}
+_reentrant = False  # the threading layer can be entered by several threads at once
+_forked = False  # this process was forked after its parent had compiled kernels
 
 
 def load(family: str) -> ModuleType | None:
@@ -16,18 +19,44 @@ def load(family: str) -> ModuleType | None:
         family: `"special"`, `"optim"`, `"conv"`, …
 
     Returns:
-        The module; None where numba cannot be imported or MINITORCH_KERNELS is `off`.
+        The module; None where the operation's plain body has to serve: numba cannot be imported,
+        MINITORCH_KERNELS is `off`, the process was forked from one that had used kernels (GNU
+        OpenMP does not survive a fork), or a thread other than the main one calls while numba
+        found no threading layer that several threads may enter.
     """
+    if _forked:
+        return None
     if family not in _loaded:
         _loaded[family] = _import(family)
-    return _loaded[family]
+    if _reentrant or threading.current_thread() is threading.main_thread():
+        return _loaded[family]
+    return None
 
 
 def _import(family: str) -> ModuleType | None:
+    global _reentrant
     if os.environ.get("MINITORCH_KERNELS", "on") == "off":
         return None
     try:
         import numba  # noqa: F401
     except ImportError:
         return None
+    _reentrant = _has_layer("omppool") or _has_layer("tbbpool")
     return importlib.import_module(f"minitorch.kernels.cpu.{family}")
+
+
+def _has_layer(name: str) -> bool:
+    try:
+        importlib.import_module(f"numba.np.ufunc.{name}")
+    except ImportError:
+        return False
+    return True
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = any(module is not None for module in _loaded.values())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,101 @@
+"""Compiled kernels are used where they are safe, and never take a process down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import minitorch as mt
+from minitorch.kernels import load, loader
+
+
+def test_a_family_is_loaded_once() -> None:
+    assert load("special") is load("special") is not None
+
+
+def _run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def test_kernels_can_be_switched_off() -> None:
+    program = (
+        "import sys\nfrom minitorch.kernels import load\n"
+        "print(load('special'), 'numba' in sys.modules)"
+    )
+    assert _run(program, MINITORCH_KERNELS="off").stdout.split() == ["None", "False"]
+
+
+def test_everything_runs_without_numba() -> None:
+    program = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import minitorch as mt\n"
+        "print(round(mt.erf(mt.tensor([0.5])).item(), 4))"
+    )
+    assert _run(program).stdout.split() == ["0.5205"]
+
+
+FORK = """
+import os, minitorch as mt
+x = mt.randn(1000)
+print(mt.erf(x).shape)
+child = os.fork()
+if child == 0:
+    import sys
+    y = mt.erf(x)
+    from minitorch.kernels import load
+    os._exit(0 if load("special") is None and y.shape == (1000,) else 3)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_uses_the_plain_bodies() -> None:
+    out = _run(FORK)
+    assert out.stdout.split()[-1] == "0", out.stderr
+
+
+def _in_a_thread(call: Callable[[], object]) -> object:
+    seen: list[object] = []
+    worker = threading.Thread(target=lambda: seen.append(call()))
+    worker.start()
+    worker.join()
+    return seen[0]
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_threads_share_kernels_only_where_the_layer_allows(
+    monkeypatch: pytest.MonkeyPatch, reentrant: bool
+) -> None:
+    module = load("special")
+    monkeypatch.setattr(loader, "_reentrant", reentrant)
+    assert _in_a_thread(lambda: load("special")) is (module if reentrant else None)
+    assert load("special") is module
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (100, 7)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_erf_agrees_with_its_plain_body(shape: tuple[int, ...], dtype: str) -> None:
+    from minitorch.ops.special import erf_array
+
+    x = (mt.randn(shape, dtype=mt.float64) * 2).to(getattr(mt, dtype))
+    fast = mt.erf(x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minitorch.kernels.load", lambda family: None)
+        plain = erf_array(x._array)
+    tolerance = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 2e-7, "float64": 1e-14}[dtype]
+    np.testing.assert_allclose(
+        fast.double().numpy(), plain.astype(np.float64), rtol=tolerance, atol=tolerance
+    )

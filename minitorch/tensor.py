@@ -392,7 +392,7 @@ class Tensor(Conversions):
             )
         out = object.__new__(type(self))
         memo[id(self)] = out
-        _fill_slots(out, self._array.copy(), self._rg)
+        _fill_slots(out, copy.deepcopy(self._array), self._rg)
         if self._grad is not None:
             out._grad = copy.deepcopy(self._grad.detach(), memo)
         out.__dict__.update(copy.deepcopy(self.__dict__, memo))

@@ -1,0 +1,325 @@
+"""Contiguous memory behind many parameters, their gradients and their optimizer state.
+
+A `Pack` holds parameters of one dtype side by side; the array of each parameter becomes a view of
+it, and its `GradSlot` lends backward a view of the gradient memory. See README.md in this folder
+for when a parameter is packed, and how other holders of the memory are noticed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+ALIGN_BYTES = 64
+# From this size on a gradient is used where backward made it: one more kernel call costs less than
+# a copy into the slot.
+LARGE = 8192
+NORM_BLOCK = 8192
+PACKED_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+
+Item = tuple[int, int, int, int]  # start, stop, start of the next slot, key
+
+
+class _Memory(np.ndarray):
+    """The memory of a pack.
+
+    A class of its own: NumPy gives a view of a view the last base of the same class. Views of a
+    slot therefore hold the slot's array, whose reference count then tells whether there are any.
+    """
+
+
+class _Probe:
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def _count_alone() -> tuple[int, int]:
+    """The reference counts of an array, and of a base, that one object holds."""
+    probe = _Probe(np.empty(4)[1:])
+    return getrefcount(probe.array), getrefcount(probe.array.base)
+
+
+_ALONE, _BASE_ALONE = _count_alone()
+
+
+class GradSlot:
+    """The place of one parameter in a pack.
+
+    Attributes:
+        array: The parameter's view of the pack.
+        grad: The view that backward may write the gradient into.
+        pack: The pack.
+        start: First element in the pack.
+        stop: End of the elements.
+        next: Where the following slot starts.
+        blocks: Range of this slot's blocks in `pack.starts` and `pack.stops`.
+        bound: `(name, Tensor, view)` of each state that lies in the pack.
+        names: The names in `bound`.
+        owner: Weak reference to the optimizer that packed it.
+    """
+
+    __slots__ = (
+        "array",
+        "blocks",
+        "bound",
+        "grad",
+        "names",
+        "next",
+        "owner",
+        "pack",
+        "start",
+        "stop",
+    )
+
+    def __init__(self, pack: Pack, start: int, shape: tuple[int, ...], owner: Any) -> None:
+        self.pack = pack
+        self.start = start
+        self.array = pack.view(pack.params, start, shape)
+        self.grad = pack.view(pack.grads, start, shape)
+        self.stop = start + self.array.size
+        self.next = pack.aligned(self.stop)
+        self.blocks = (0, 0)
+        self.bound: tuple[tuple[str, Any, np.ndarray], ...] = ()
+        self.names: tuple[str, ...] = ()
+        self.owner = weakref.ref(owner)
+
+    def is_free(self) -> bool:
+        """True if nobody but the pack sees the gradient memory of this slot."""
+        return getrefcount(self.grad) == _ALONE
+
+    def take(self, g: Any) -> bool:
+        """Copies a gradient into the slot; False if it does not fit or the slot is in use."""
+        fits = type(g) is np.ndarray and g.shape == self.grad.shape and g.dtype == self.grad.dtype
+        if not fits or getrefcount(self.grad) != _ALONE:
+            return False
+        self.grad[...] = g
+        return True
+
+    def store(self, g: Any, fresh: bool) -> Any:
+        """The array for the `.grad` of a parameter that has none yet.
+
+        Args:
+            g: The gradient, of the parameter's shape and dtype.
+            fresh: Nothing else holds the memory of `g`.
+
+        Returns:
+            The slot's view with the values of `g`, or an array of its own where a user still holds
+            an earlier gradient of this slot, or where `g` is large and can be kept as it is.
+        """
+        if g is self.grad:
+            return g
+        own = fresh and g.base is None and g.flags.c_contiguous
+        if own and g.size >= LARGE:
+            return g
+        if self.take(g):
+            return self.grad
+        return g if own else g.copy()
+
+    def holds(self, state: dict[str, Any], names: tuple[str, ...]) -> bool:
+        """True if every state named is still the one that lies in the pack."""
+        if names != self.names:
+            return False
+        for name, tensor, view in self.bound:
+            if state.get(name) is not tensor or tensor._array is not view:
+                return False
+        return True
+
+
+class Pack:
+    """Contiguous memory for parameters of one dtype on the CPU.
+
+    Args:
+        params: Tensors whose memory nobody else sees.
+        states: For each of them a dict with the state tensors `names`.
+        names: The state arrays that move into the pack.
+        owner: The optimizer.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Any],
+        states: Sequence[dict[str, Any]],
+        names: tuple[str, ...],
+        owner: Any,
+    ) -> None:
+        self.dtype = params[0]._array.dtype
+        self.itemsize = self.dtype.itemsize
+        # The large ones first, so that the small ones make one run.
+        sizes = [int(p._array.size) for p in params]
+        order = sorted(range(len(params)), key=lambda i: sizes[i] < LARGE)
+        size = sum(map(self.aligned, sizes))
+        self.params = self._memory(size)
+        self.grads = self._memory(size)
+        self.states = {name: self._memory(size) for name in names}
+        start = 0
+        slots = []
+        for i in order:
+            slot = self._seat(params[i], states[i], start, owner)
+            slots.append(slot)
+            start = slot.next
+        self._cut_blocks(slots)
+
+    def aligned(self, n: int) -> int:
+        """`n` elements rounded up to whole cache lines."""
+        step = ALIGN_BYTES // self.itemsize
+        return -(-n // step) * step
+
+    def _memory(self, size: int) -> np.ndarray:
+        """A flat array that starts on a cache line."""
+        raw = _Memory((size + ALIGN_BYTES // self.itemsize,), self.dtype)
+        skip = -raw.ctypes.data % ALIGN_BYTES
+        return np.ndarray((size,), self.dtype, buffer=raw, offset=skip)
+
+    def view(self, flat: np.ndarray, start: int, shape: tuple[int, ...]) -> np.ndarray:
+        """The part of `flat` that begins at `start`, as an array whose base is the memory."""
+        raw: Any = flat.base
+        offset = flat.ctypes.data - raw.ctypes.data + start * self.itemsize
+        return np.ndarray(shape, self.dtype, buffer=raw, offset=offset)
+
+    def _seat(self, param: Any, state: dict[str, Any], start: int, owner: Any) -> GradSlot:
+        """Moves one parameter and its state into the pack."""
+        shape = param._array.shape
+        slot = GradSlot(self, start, shape, owner)
+        gap = slice(slot.stop, slot.next)
+        for flat in (self.params, self.grads, *self.states.values()):
+            flat[gap] = 0
+        slot.array[...] = param._array
+        param._array = slot.array
+        param._grad_slot = slot
+        bound = []
+        for name, flat in self.states.items():
+            tensor, view = state[name], self.view(flat, start, shape)
+            view[...] = tensor._array
+            tensor._array = view
+            bound.append((name, tensor, view))
+        slot.bound = tuple(bound)
+        slot.names = tuple(self.states)
+        return slot
+
+    def _cut_blocks(self, slots: list[GradSlot]) -> None:
+        """Cuts each slot into blocks of its own, over which norms are summed."""
+        starts: list[np.ndarray] = []
+        count = 0
+        for slot in slots:
+            cuts = np.arange(slot.start, slot.stop, NORM_BLOCK)
+            slot.blocks = (count, count + cuts.size)
+            count += cuts.size
+            starts.append(cuts)
+        self.starts = np.concatenate(starts)
+        ends = [np.minimum(c + NORM_BLOCK, s.stop) for c, s in zip(starts, slots, strict=True)]
+        self.stops = np.concatenate(ends)
+
+
+def release(param: Any, owner: Any) -> bool:
+    """Gives up a slot that is of no use to `owner`; False if another optimizer uses it."""
+    slot = param._grad_slot
+    if slot is not None:
+        other = slot.owner()
+        if other is not None and other is not owner and slot.array is param._array:
+            return False
+        param._grad_slot = None
+    return True
+
+
+def is_movable(tensor: Any) -> bool:
+    """True if the tensor is a float array on the CPU whose memory nobody else sees.
+
+    Only such memory can move into a pack: a view, a detached tensor or a NumPy array over it would
+    go on showing the old place.
+    """
+    array = tensor._array
+    if type(array) is not np.ndarray or array.dtype not in PACKED_DTYPES or not array.size:
+        return False
+    base = array.base
+    del array
+    if getrefcount(tensor._array) != _ALONE:
+        return False
+    if base is None or isinstance(base, _Memory):
+        return True
+    owned = isinstance(base, np.ndarray) and base.base is None and base.flags.owndata
+    del base
+    return owned and getrefcount(tensor._array.base) == _BASE_ALONE
+
+
+def merged(items: list[Item]) -> Iterator[tuple[int, int, int]]:
+    """Joins slots that follow each other and share a key.
+
+    Args:
+        items: `(start, stop, next, key)` of slots of one pack, in any order.
+
+    Yields:
+        `(start, stop, key)` of each run.
+    """
+    items.sort()
+    low, high, following, key = items[0]
+    for start, stop, after, other in items[1:]:
+        if start == following and other == key:
+            high, following = stop, after
+        else:
+            yield low, high, key
+            low, high, following, key = start, stop, after, other
+    yield low, high, key
+
+
+class Run:
+    """Gradients that lie side by side, or one gradient alone.
+
+    Attributes:
+        array: A flat view of a pack, or the array of one gradient in its own shape.
+        starts: First element of each block, for norms; None for arrays that are not on the CPU.
+        stops: End of each block.
+    """
+
+    __slots__ = ("array", "starts", "stops")
+
+    def __init__(self, array: Any, starts: Any = None, stops: Any = None) -> None:
+        self.array = array
+        self.starts = starts
+        self.stops = stops
+
+
+def gradient_runs(params: Iterable[Any]) -> list[Run]:
+    """The gradients of `params` as few arrays: one for each stretch of packed ones.
+
+    Args:
+        params: Tensors; those without gradient are left out.
+    """
+    packed: dict[int, tuple[Pack, list[GradSlot]]] = {}
+    runs = []
+    for p in params:
+        if p.grad is None:
+            continue
+        array, slot = p.grad._array, p._grad_slot
+        if slot is not None and array is slot.grad:
+            packed.setdefault(id(slot.pack), (slot.pack, []))[1].append(slot)
+        else:
+            runs.append(_single(array))
+    for pack, slots in packed.values():
+        runs += _joined(pack, slots)
+    return runs
+
+
+def runs_of(arrays: Iterable[Any]) -> list[Run]:
+    """Each array as a run of its own."""
+    return [_single(array) for array in arrays]
+
+
+def _single(array: Any) -> Run:
+    if type(array) is not np.ndarray:
+        return Run(array)
+    starts = np.arange(0, array.size, NORM_BLOCK)
+    return Run(array, starts, np.minimum(starts + NORM_BLOCK, array.size))
+
+
+def _joined(pack: Pack, slots: list[GradSlot]) -> Iterator[Run]:
+    by_start = {slot.start: slot for slot in slots}
+    by_stop = {slot.stop: slot for slot in slots}
+    for low, high, _ in merged([(s.start, s.stop, s.next, 0) for s in by_start.values()]):
+        blocks = slice(by_start[low].blocks[0], by_stop[high].blocks[1])
+        yield Run(pack.grads[low:high], pack.starts[blocks] - low, pack.stops[blocks] - low)

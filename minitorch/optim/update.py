@@ -1,0 +1,243 @@
+"""How the optimizers here apply their rule: to stretches of packed parameters, or one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import backend, dtypes, kernels
+from ..autograd.mode import enable_grad
+from ..errors import ArgumentError, ShapeError, describe
+from ..ops.primitive import wrap
+from . import flat
+from .flat import LARGE, Pack
+from .optimizer import Group, Optimizer, state_dtype
+
+# Below this many elements in all, compiling or loading the kernels costs more than they save.
+KERNELS_FROM = 65536
+# The NumPy rules run over blocks whose temporaries stay in the cache.
+NUMPY_BLOCK = 32768
+MAX_PAUSE = 1024
+
+
+class Rule(NamedTuple):
+    """An update of one array.
+
+    Attributes:
+        name: Name of the kernel that does the same.
+        states: Names of the state arrays that it changes.
+        body: `body(xp, p, g, *states, *scalars)`; works in place, on arrays of any shape.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    body: Callable[..., None]
+
+
+class FusedOptimizer(Optimizer):
+    """An optimizer whose update is one rule on arrays.
+
+    On the first step parameters, gradients and state move into contiguous memory where that cannot
+    be noticed (see README.md); results are the same bit for bit. float16 and bfloat16 parameters
+    have float32 state and a float32 master copy in `state[p]["master"]`.
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        self._pause = self._until_pack = 1
+
+    def _rule(self, group: Group) -> Rule:
+        """The rule for a group with these options."""
+        raise NotImplementedError
+
+    def _scalars(self, group: Group, step: int) -> tuple[float, ...]:
+        """The numbers that the rule needs in update number `step` of a parameter."""
+        raise NotImplementedError
+
+    def _new_state(self, name: str, group: Group, state: dict[str, Any]) -> float:
+        """The value that a new state array is filled with."""
+        return 0.0
+
+    def add_param_group(self, group: Group) -> None:
+        super().add_param_group(group)
+        self._pause = self._until_pack = 1
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        loose: list[tuple[Any, Rule]] = []
+        compiled = self._kernels()
+        with np.errstate(all="ignore"):
+            for group in self.param_groups:
+                _GroupUpdate(self, group, compiled).run(loose)
+        if len(loose) > 1:
+            self._until_pack -= 1
+            if self._until_pack <= 0:
+                self._pause = self._until_pack = min(2 * self._pause, MAX_PAUSE)
+                self._pack(loose)
+        return loss
+
+    def _kernels(self) -> ModuleType | None:
+        total = 0
+        for group in self.param_groups:
+            for p in group["params"]:
+                total += p._array.size
+        return kernels.load("optim") if total >= KERNELS_FROM else None
+
+    def _started(self, p: Any, group: Group, rule: Rule) -> dict[str, Any]:
+        """The state of `p`, with what is missing in it made."""
+        state = self.state[p]
+        array = p._array
+        dtype = state_dtype(array.dtype)
+        xp = backend.namespace(array)
+        state.setdefault("step", 0)
+        for name in rule.states:
+            if name not in state:
+                fill = self._new_state(name, group, state)
+                state[name] = wrap(xp.full(array.shape, fill, dtype=dtype))
+        if array.dtype in dtypes.HALF and "master" not in state:
+            state["master"] = wrap(array.astype(dtype))
+        return state
+
+    def _pack(self, loose: list[tuple[Any, Rule]]) -> None:
+        """Moves those parameters into packs whose memory nobody else sees."""
+        together: dict[Any, list[Any]] = defaultdict(list)
+        for p, rule in loose:
+            if not flat.release(p, self) or not flat.is_movable(p):
+                continue
+            state = self.state[p]
+            if all(flat.is_movable(state[name]) for name in rule.states):
+                together[p._array.dtype, rule.states].append(p)
+        for (_, names), params in together.items():
+            if len(params) > 1:
+                Pack(params, [self.state[p] for p in params], names, self)
+
+
+class _GroupUpdate:
+    """One update of one group."""
+
+    def __init__(self, optimizer: FusedOptimizer, group: Group, compiled: Any) -> None:
+        self.optimizer = optimizer
+        self.group = group
+        self.rule = optimizer._rule(group)
+        self.kernel = getattr(compiled, self.rule.name, None)
+        self.scalars: dict[tuple[int, Any], Any] = {}
+
+    def run(self, loose: list[tuple[Any, Rule]]) -> None:
+        """Updates what has a gradient; adds what is not packed to `loose`."""
+        optimizer, rule, states = self.optimizer, self.rule, self.optimizer.state
+        name, names = type(optimizer).__name__ + ".step", rule.states
+        packed: dict[Pack, list[flat.Item]] = {}
+        for p in self.group["params"]:
+            grad = p.grad
+            if grad is None or not p.requires_grad:
+                continue
+            slot, state = p._grad_slot, states.get(p)
+            if slot is not None and slot.array is p._array and state and slot.holds(state, names):
+                g = grad._array
+                step = state["step"] = state["step"] + 1
+                if g is slot.grad or (g.size < LARGE and slot.take(g)):
+                    items = packed.setdefault(slot.pack, [])
+                    items.append((slot.start, slot.stop, slot.next, step))
+                else:
+                    self.apply(step, p._array, g, [view for _, _, view in slot.bound])
+            else:
+                loose.append((p, rule))
+                self.update_alone(p, grad._array)
+            p._bump(name)
+        for pack, items in packed.items():
+            for low, high, step in flat.merged(items):
+                run = slice(low, high)
+                arrays = [pack.states[n][run] for n in names]
+                self.apply(step, pack.params[run], pack.grads[run], arrays)
+
+    def update_alone(self, p: Any, g: Any) -> None:
+        """Updates one parameter where it lies."""
+        state = self.optimizer._started(p, self.group, self.rule)
+        array = p._array
+        _check_place(self.optimizer, p)
+        for name in (*self.rule.states, "master"):
+            if name in state:
+                _follow(p, name, state[name])
+        step = state["step"] = state["step"] + 1
+        arrays = [state[name]._array for name in self.rule.states]
+        if array.dtype not in dtypes.HALF:
+            self.apply(step, array, g, arrays)
+            return
+        master = state["master"]._array
+        # The parameter may have been written since (a loaded state, an initialiser): where it no
+        # longer is the rounded master copy, it leads.
+        written = array != master.astype(array.dtype)
+        xp = backend.namespace(array)
+        master[...] = xp.where(written, array.astype(master.dtype), master)
+        self.apply(step, master, g.astype(master.dtype), arrays)
+        array[...] = master.astype(array.dtype)
+
+    def apply(self, step: int, p: Any, g: Any, states: list[Any]) -> None:
+        """Runs the rule on one array and its state."""
+        key = (step, p.dtype)
+        scalars = self.scalars.get(key)
+        if scalars is None:
+            plain = self.optimizer._scalars(self.group, step)
+            scalars = self.scalars[key] = (plain, np.array(plain, p.dtype))
+        plain, packed = scalars
+        if type(p) is not np.ndarray or not all(a.flags.c_contiguous for a in (p, *states)):
+            self.rule.body(backend.namespace(p), p, g, *states, *plain)
+            return
+        arrays = [a.reshape(-1) for a in (p, g, *states)]
+        if self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
+            self.kernel(*arrays, packed)
+            return
+        for low in range(0, p.size, NUMPY_BLOCK):
+            block = [a[low : low + NUMPY_BLOCK] for a in arrays]
+            self.rule.body(np, *block, *plain)
+
+
+def _check_place(optimizer: Optimizer, p: Any) -> None:
+    """Raises where writing into the parameter would hit shared elements."""
+    array = p._array
+    if array.size > 1 and (0 in array.strides or not getattr(array.flags, "writeable", True)):
+        raise ShapeError(
+            f"{type(optimizer).__name__}.step: a parameter must have memory of its own for every "
+            f"element. Got {describe(p)} that was expanded or is read-only. Use "
+            "Parameter(t.clone())."
+        )
+
+
+def _follow(p: Any, name: str, tensor: Any) -> None:
+    """Moves a state to the device and dtype that its parameter has now."""
+    array, old = p._array, tensor._array
+    dtype = state_dtype(array.dtype)
+    if type(old) is not type(array) or tensor.device != p.device:
+        old = backend.transfer(old, p.device)
+    if old.dtype != dtype:
+        old = old.astype(dtype)
+    if old.shape != array.shape:
+        raise ShapeError(
+            f"optimizer: the state {name!r} has the shape {list(old.shape)}, its parameter is "
+            f"{describe(p)} now. Delete optimizer.state[p] to start it anew."
+        )
+    if old is not tensor._array:
+        tensor._array = old
+
+
+def check_number(kind: str, group: Group, name: str, low: float = 0.0, high: Any = None) -> None:
+    """Raises unless `low <= group[name]` and, with `high`, `group[name] < high`.
+
+    Raises:
+        ArgumentError: Names the option and its range.
+    """
+    value = group[name]
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not (number >= low and (high is None or number < high)):
+        rule = f"at least {low:g}" + ("" if high is None else f" and below {high:g}")
+        raise ArgumentError(f"{kind}: {name} must be a number, {rule}. Got {value!r}.")

@@ -12,7 +12,7 @@ import numpy as np
 from .. import backend
 from ..errors import ArgumentError, CheckpointError, GraphError, describe
 from ..nn.utils.clip_grad import scale_runs
-from ..optim.flat import gradient_runs
+from ..optim.flat import Run, gradient_runs
 from ..optim.optimizer import Optimizer
 from ..tensor import Tensor
 
@@ -116,7 +116,8 @@ class GradScaler:
                     f"GradScaler.unscale_: gradients must not be float16. Got {describe(p.grad)}. "
                     "Keep parameters in float32 and use autocast."
                 )
-        host, others = [], []
+        host: list[Run] = []
+        others: list[Run] = []
         for run in gradient_runs(params):
             (host if type(run.array) is np.ndarray else others).append(run)
         factor = 1.0 / self._scale

@@ -126,7 +126,7 @@ class GradSlot:
         if names != self.names:
             return False
         for name, tensor, view in self.bound:
-            if state.get(name) is not tensor or tensor._array is not view:
+            if tensor._array is not view or state.get(name) is not tensor:
                 return False
         return True
 
@@ -192,7 +192,7 @@ class Pack:
         slot.array[...] = param._array
         param._array = slot.array
         param._grad_slot = slot
-        bound = []
+        bound: list[tuple[str, Any, np.ndarray]] = []
         for name, flat in self.states.items():
             tensor, view = state[name], self.view(flat, start, shape)
             view[...] = tensor._array

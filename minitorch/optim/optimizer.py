@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import backend, dtypes
+from ..autograd.handle import RemovableHandle
 from ..errors import ArgumentError, CheckpointError, DtypeError, GraphError, describe
 from ..ops.primitive import wrap
-from ..tensor import RemovableHandle, Tensor
+from ..tensor import Tensor
 
 Group = dict[str, Any]
 # Keys that a group may have beside its options: a label, and what schedules keep there.

@@ -8,6 +8,7 @@ from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.accumulation import Accumulation
 from minitorch.callbacks.core.clipping import GradientClipping
 from minitorch.callbacks.core.device import DevicePlacement
+from minitorch.callbacks.core.finite import FiniteGradients
 from minitorch.callbacks.core.metric_log import MetricLog
 from minitorch.callbacks.core.precision import Precision
 from minitorch.callbacks.core.progress import ProgressCounters
@@ -18,6 +19,7 @@ __all__ = [
     "CORE",
     "Accumulation",
     "DevicePlacement",
+    "FiniteGradients",
     "GradientClipping",
     "MetricLog",
     "Precision",
@@ -34,6 +36,7 @@ CORE: tuple[type[Callback], ...] = (
     Accumulation,
     MetricLog,
     Schedules,
+    FiniteGradients,
     GradientClipping,
 )
 """The kinds, in the order in which they run where their `order` is equal."""

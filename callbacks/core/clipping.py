@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from minitorch import backend
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.core.finite import not_finite
 from minitorch.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -74,19 +72,4 @@ class GradientClipping(Callback):
             clip_grad_norm_(parameters, limit, error_if_nonfinite=True)
         except RuntimeError as error:
             if trainer.precision.scaler is None:
-                raise TrainerError(_not_finite(trainer, module)) from error
-
-
-def _not_finite(trainer: Trainer, module: TaskModule) -> str:
-    bad = [name for name, p in module.named_parameters() if _has_bad(p.grad)]
-    position = trainer.position
-    return (
-        "gradient clipping: gradients must be finite. Got inf or nan in the gradients of "
-        f"{', '.join(bad)} (epoch {position.epoch}, batch {position.batch}). The update was not "
-        "applied. Trainer(detect_anomaly=True) names the operation; a lower learning rate helps "
-        "if training diverged."
-    )
-
-
-def _has_bad(grad: Any) -> bool:
-    return grad is not None and not bool(np.isfinite(backend.to_host(grad._array)).all())
+                raise TrainerError(not_finite(trainer, module)) from error

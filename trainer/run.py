@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -12,7 +13,7 @@ from minitorch import autograd, enable_grad
 from minitorch.autograd.mode import quiet
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, DataError, TrainerError
-from minitorch.trainer import arguments, checkpoint, optimizers, phase
+from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches, as_loader, first_batches
 from minitorch.trainer.profiler import SimpleProfiler
@@ -185,7 +186,7 @@ class Run:
 
     def _bind_step(self) -> None:
         trainer, module = self.trainer, self.module
-        calls = {
+        calls: dict[str, Callable[..., Any]] = {
             "training_step": module.training_step,
             "backward": module.backward,
             "optimizer_step": trainer.precision.optimizer_step,
@@ -204,6 +205,9 @@ class Run:
         task = self.module._task
         if task.log_hparams and len(task.hparams):
             self.trainer.logger_group.log_hyperparams(dict(task.hparams))
+        if any(getattr(logger, "wants_graph", False) for logger in self.trainer.loggers):
+            example = self.trainer.placement.place(task.example)
+            self.trainer.logger_group.log_graph(graph.trace(self.module, example))
         self.trainer.logger_group.save()
 
     # Tear-down.

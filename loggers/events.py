@@ -29,11 +29,10 @@ from tensorboardX.proto.versions_pb2 import VersionDef
 from minitorch.loggers.logger import Graph
 from minitorch.loggers.pictures import png
 
+_SMALLEST = 1e-12  # edges of the histogram's buckets: ±1e-12 · 1.1^k, TensorBoard's own
+_GROWTH = 1.1
+_STEPS = 768
 _TEMPLATES = 256
-
-# Upper limits of the histogram's buckets, TensorBoard's own: ±1e-12 · 1.1^k, and all above.
-_EDGES = 1e-12 * 1.1 ** np.arange(774)
-_LIMITS = np.concatenate([-_EDGES[::-1], _EDGES, [np.finfo(np.float64).max]])
 
 
 class EventEncoder:
@@ -75,23 +74,26 @@ def histogram(tag: str, values: np.ndarray) -> Any:
     flat = values.reshape(-1)
     if flat.dtype not in (np.float32, np.float64):
         flat = flat.astype(np.float32 if flat.dtype == np.float16 else np.float64)
-    if not np.isfinite(flat).all():
-        flat = flat[np.isfinite(flat)]
+    flat = flat[np.isfinite(flat)]
     if flat.size == 0:
         return Summary(value=[Summary.Value(tag=tag, histo=HistogramProto())])
-    flat = np.sort(flat)
-    counts = np.diff(np.searchsorted(flat, _LIMITS, side="right"), prepend=0)
-    used = np.flatnonzero(counts)
-    first, last = int(used[0]), int(used[-1])
+    magnitude = np.maximum(np.abs(flat), flat.dtype.type(_SMALLEST / _GROWTH))
+    index = np.floor(np.log(magnitude / _SMALLEST) / np.log(_GROWTH)) + 1
+    index = np.copysign(np.minimum(index, _STEPS), flat).astype(np.int64)
+    first = int(index.min())
+    counts = np.bincount(index - first)
+    bucket = np.arange(first, first + len(counts))
+    edge = np.where(bucket < 0, -bucket - 1, bucket)
+    limits = np.copysign(_SMALLEST * _GROWTH**edge, np.where(bucket < 0, -1.0, 1.0))
     wide = flat.astype(np.float64)
     proto = HistogramProto(
-        min=float(flat[0]),
-        max=float(flat[-1]),
+        min=float(flat.min()),
+        max=float(flat.max()),
         num=flat.size,
         sum=float(wide.sum()),
         sum_squares=float(wide @ wide),
-        bucket_limit=_LIMITS[first : last + 1].tolist(),
-        bucket=counts[first : last + 1].tolist(),
+        bucket_limit=limits.tolist(),
+        bucket=counts.tolist(),
     )
     return Summary(value=[Summary.Value(tag=tag, histo=proto)])
 

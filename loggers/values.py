@@ -97,8 +97,6 @@ def to_number(name: str, value: Any) -> int | float:
                 "bits. Log its logarithm, or use log_text."
             ) from None
         return int(value)
-    if isinstance(value, (np.floating, np.integer, np.bool_)):
-        return int(value) if isinstance(value, (np.integer, np.bool_)) else float(value)
     array = to_array(value)
     if array.dtype == object and hasattr(value, "__float__"):
         return float(value)

@@ -67,6 +67,7 @@ def listeners(
     event: str, callbacks: Sequence[Callback], module: TaskModule | None
 ) -> list[tuple[Any, Callable[..., Any]]]:
     """Who takes part in an event, in order: pairs of owner and method."""
+    calls: list[tuple[Any, Callable[..., Any]]]
     calls = [(cb, getattr(cb, event)) for cb in callbacks if cb.listens(event)]
     hook = getattr(module, event) if module is not None and hasattr(Hooks, event) else None
     if hook is not None and getattr(hook, "__func__", hook) is not getattr(Hooks, event):

@@ -212,7 +212,7 @@ def _why_empty(loader: Any) -> str:
 def first_batches(batches: Batches, limit: int | float) -> list[Any]:
     """The first batches of epoch 0 as a list, for `overfit_batches`."""
     count = limited(length_of(batches.loader), limit, argument="overfit_batches")
-    found = []
+    found: list[Any] = []
     for batch in batches.start(0):
         if len(found) >= count:
             break

@@ -217,7 +217,7 @@ def toggle(module: TaskModule, optimizer: Any) -> list[tuple[Tensor, bool]]:
         Each parameter of the module with what its flag was.
     """
     chosen = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    before = [(p, p.requires_grad) for p in module.parameters()]
+    before: list[tuple[Tensor, bool]] = [(p, p.requires_grad) for p in module.parameters()]
     for parameter, required in before:
         if required and id(parameter) not in chosen:
             parameter.requires_grad_(False)

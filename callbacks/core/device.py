@@ -71,7 +71,7 @@ class DevicePlacement(Callback):
                 if type(item) is not Tensor:
                     break
                 array = item._array
-                if type(array) is not self._array_type or array.dtype in self._cast:
+                if array.dtype in self._cast or type(array) is not self._array_type:
                     break
             else:
                 if self.device.index in (None, 0):
@@ -82,7 +82,7 @@ class DevicePlacement(Callback):
 
     def _place_leaf(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
-            if leaf.dtype.kind in "OUSM":
+            if leaf.dtype.kind in "OUSM":  # objects and texts stay as they are
                 return leaf
             leaf = minitorch.as_tensor(leaf)
             if self.device.type == "cpu":

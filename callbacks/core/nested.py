@@ -28,7 +28,8 @@ def map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
         return type(value)([map_leaves(item, fn) for item in value])
     if isinstance(value, Mapping):
         items = {key: map_leaves(item, fn) for key, item in value.items()}
-        return items if type(value) is dict else type(value)(items)
+        rebuild: Any = type(value)
+        return items if rebuild is dict else rebuild(items)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changes = {
             field.name: map_leaves(getattr(value, field.name), fn)

@@ -51,7 +51,8 @@ class Precision(Callback):
     def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         module.to(self.input_dtype)
         if self.name.endswith("-mixed"):
-            from minitorch.amp import GradScaler, autocast
+            from minitorch.amp import autocast
+            from minitorch.amp.grad_scaler import GradScaler
 
             half = dtypes.float16 if self.name == "16-mixed" else dtypes.bfloat16
             self._context = autocast(trainer.device.type, dtype=half)
@@ -104,7 +105,8 @@ class Precision(Callback):
             module.optimizer_step(*place, optimizer, lambda: loss)
             return True
         scale = self.scaler.get_scale()
-        module.optimizer_step(*place, ScaledOptimizer(optimizer, self.scaler), lambda: loss)
+        scaled: Any = ScaledOptimizer(optimizer, self.scaler)
+        module.optimizer_step(*place, scaled, lambda: loss)
         self.scaler.update()
         if self.scaler.get_scale() >= scale:
             return True

@@ -57,9 +57,7 @@ def default_convert(data: Any) -> Any:
 def wrap_arrays(data: Any) -> Any:
     """What `take_batch` returned, with Tensors in place of its new arrays; a tuple gives a list."""
     if isinstance(data, tuple):
-        return [wrap_arrays(part) for part in data]
-    if isinstance(data, dict):
-        return {name: wrap_arrays(part) for name, part in data.items()}
+        return [wrap(array) for array in data]
     return wrap(data)
 
 

@@ -162,11 +162,11 @@ class StackDataset(Dataset[Any]):
     """Datasets side by side: sample i is a tuple (or dict, for keywords) of their samples i.
 
     Args:
-        args: datasets or arrays of equal length, for tuples.
-        kwargs: datasets or arrays of equal length, for dicts.
+        args: datasets of equal length, for tuples.
+        kwargs: datasets of equal length, for dicts.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if bool(args) == bool(kwargs):
             raise DataError(
                 "StackDataset: give datasets either by position or by keyword. "
@@ -185,7 +185,7 @@ class StackDataset(Dataset[Any]):
         return tuple(read_sample(part, index, rng) for part in self.datasets)
 
     def __len__(self) -> int:
-        return len(self.parts[0])
+        return len(self.parts[0])  # type: ignore[arg-type]
 
 
 class ChainDataset(IterableDataset[Any]):
@@ -271,27 +271,12 @@ def batch_taker(dataset: Any) -> Callable[[Any], Any] | None:
         inner = batch_taker(dataset.dataset)
         rows = np.asarray(dataset.indices)
         return None if inner is None else lambda indices: inner(rows[_index(indices)])
-    if isinstance(dataset, StackDataset) and type(dataset).__getitem__ is StackDataset.__getitem__:
-        return _stack_taker(dataset)
     for cls in type(dataset).__mro__:
         if "take_batch" in vars(cls):
             return dataset.take_batch
         if "__getitem__" in vars(cls):
             return None
     return None
-
-
-def _stack_taker(dataset: StackDataset) -> Callable[[Any], Any] | None:
-    takers = [batch_taker(part) for part in dataset.parts]
-    names = list(dataset.datasets) if isinstance(dataset.datasets, dict) else None
-
-    def take(indices: Any) -> Any:
-        taken = [taker(indices) for taker in takers if taker is not None]
-        if any(part is NotImplemented for part in taken):
-            return NotImplemented
-        return tuple(taken) if names is None else dict(zip(names, taken, strict=True))
-
-    return None if None in takers else take
 
 
 def _index(indices: Any) -> Any:

@@ -110,7 +110,6 @@ class Fetcher:
             taken = self._take(task.indices)
             if taken is not NotImplemented:
                 return wrap_arrays(taken)
-            self._take = None
         if not self.recipe.batched:
             samples = self._read(task, [task.indices])
             return self.recipe.collate_fn(samples[0]) if samples else Signal.CANCELLED

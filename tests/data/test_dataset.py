@@ -83,7 +83,6 @@ def test_a_replaced_getitem_switches_the_fast_path_off() -> None:
     assert batch_taker(Subset(Shifted(x), [1])) is None
     assert batch_taker(Shifted(x)) is None
     assert batch_taker(Squares(2)) is None
-    assert batch_taker(StackDataset(x, Squares(4))) is None
     assert [b[0].tolist() for b in DataLoader(Shifted(x), 2)] == [[1, 2], [3, 4]]
 
 

@@ -1,0 +1,151 @@
+"""How runs end: limits, stops, Ctrl-C, exceptions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+from toy_tasks import Regression, fit, loader, quiet
+
+from minitorch.callbacks import Callback
+from minitorch.trainer import Trainer
+
+
+class Act(Callback):
+    """Calls a function after the n-th training batch."""
+
+    def __init__(self, n: int, act: Any) -> None:
+        self.n, self.act = n, act
+        self.ended: list[str] = []
+
+    def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
+        if trainer.position.batches == self.n:
+            self.act(trainer)
+
+    def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+        self.ended.append("epoch")
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        self.ended.append("train")
+
+    def on_fit_end(self, trainer: Any, module: Any) -> None:
+        self.ended.append("fit")
+
+    def teardown(self, trainer: Any, module: Any, stage: str) -> None:
+        self.ended.append("teardown")
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self.ended.append(type(exception).__name__)
+
+
+def ctrl_c(trainer: Trainer) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def set_flag(trainer: Trainer) -> None:
+    trainer.should_stop = True
+
+
+ENDS: dict[str, tuple[dict[str, Any], Any, str, str, int]] = {
+    "epochs": ({"max_epochs": 2}, None, "completed", "max_epochs=2 reached", 12),
+    "no epochs": ({"max_epochs": 0}, None, "completed", "max_epochs=0 reached", 0),
+    "steps": ({"max_steps": 3}, None, "completed", "max_steps=3 reached", 3),
+    "steps before epochs": ({"max_steps": 6, "max_epochs": 9}, None, "completed", "max_steps", 6),
+    "endless": ({"max_epochs": -1, "max_steps": 7}, None, "completed", "max_steps=7 reached", 7),
+    "stop": ({}, lambda t: t.stop("good enough"), "stopped", "good enough", 4),
+    "flag": ({}, set_flag, "stopped", "a callback set trainer.should_stop", 4),
+    "min epochs": ({"min_epochs": 1}, set_flag, "stopped", "should_stop", 6),
+    "min steps": ({"min_steps": 8}, set_flag, "stopped", "should_stop", 8),
+    "ctrl-c": ({}, ctrl_c, "interrupted", "Ctrl-C was pressed", 4),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_status_and_reason(case: str) -> None:
+    options, act, status, reason, steps = ENDS[case]
+    end = Act(4, act or (lambda trainer: None))
+    handler = signal.getsignal(signal.SIGINT)
+    result = fit(Regression(), loader(), callbacks=end, **options)
+    assert (result.status, result.global_step) == (status, steps)
+    assert reason in result.reason
+    assert result.reason in str(result)
+    assert [name for name in end.ended if name != "epoch"] == ["train", "fit", "teardown"]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_second_ctrl_c_raises_at_once() -> None:
+    def twice(trainer: Trainer) -> None:
+        ctrl_c(trainer)
+        ctrl_c(trainer)
+
+    end = Act(2, twice)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        fit(Regression(), callbacks=end)
+    assert end.ended == ["KeyboardInterrupt", "teardown"]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_in_validation_drops_its_metrics() -> None:
+    class Task(Regression):
+        def validation_step(self, batch: Any, batch_idx: int) -> Any:
+            super().validation_step(batch, batch_idx)
+            if not self.trainer.sanity_checking:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    result = fit(Task(), loader(), loader(12), max_epochs=2, val_check_interval=2)
+    assert result.status == "interrupted"
+    assert result.global_step == 2
+    assert "val/loss" not in result.history
+
+
+def test_exception_reaches_everybody_and_keeps_its_traceback() -> None:
+    class Deaf(Act):
+        def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+            raise RuntimeError("handler broke")
+
+        def teardown(self, trainer: Any, module: Any, stage: str) -> None:
+            raise RuntimeError("teardown broke")
+
+    def fail(trainer: Any) -> None:
+        raise LookupError("original")
+
+    deaf, other = Deaf(0, None), Act(3, fail)
+    with pytest.raises(LookupError, match="original") as caught:
+        fit(Regression(), callbacks=[deaf, other])
+    assert other.ended == ["LookupError", "teardown"]
+    notes = "\n".join(caught.value.__notes__)
+    assert "handler broke" in notes
+    assert "teardown broke" in notes
+    assert any(entry.name == "fail" for entry in caught.traceback)
+
+
+def test_failing_teardown_is_not_hidden() -> None:
+    class Broken(Callback):
+        def teardown(self, trainer: Any, module: Any, stage: str) -> None:
+            raise RuntimeError("teardown broke")
+
+    other = Act(0, None)
+    with pytest.raises(RuntimeError, match="teardown broke"):
+        fit(Regression(), max_epochs=1, callbacks=[Broken(), other])
+    assert other.ended[-1] == "teardown"
+
+
+def test_setup_that_fails_is_torn_down() -> None:
+    class Broken(Callback):
+        def setup(self, trainer: Any, module: Any, stage: str) -> None:
+            raise LookupError
+
+    other = Act(0, None)
+    with pytest.raises(LookupError):
+        fit(Regression(), callbacks=[other, Broken()])
+    assert other.ended == ["LookupError", "teardown"]
+
+
+def test_result_shows_itself() -> None:
+    result = quiet(max_epochs=1).fit(Regression(), loader())
+    assert str(result) == "completed after 1 epochs, 6 updates: max_epochs=1 reached"
+    assert result.best is None
+    assert isinstance(result.last, Regression)

@@ -1,0 +1,248 @@
+"""A run that is interrupted after any step and resumed equals the one that never stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toy_tasks import Regression, loader, quiet, weights
+
+import minitorch as mt
+from minitorch import nn
+from minitorch.callbacks import Callback
+from minitorch.errors import CheckpointError, TrainerError
+from minitorch.io import load_tree
+from minitorch.trainer import Trainer
+
+EPOCHS, BATCHES = 2, 5
+
+
+class Deep(Regression):
+    """Everything that has state: dropout, batch norm, Adam, a schedule, metrics of all kinds."""
+
+    interval = "step"
+
+    def __init__(self) -> None:
+        super().__init__(lr=0.05, dropout=0.3)
+        self.norm = nn.BatchNorm1d(3)
+        self.seen: list[float] = []
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.dropout(self.norm(x)))
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.seen.append(float(batch[0].sum()))
+        loss = super().training_step(batch, batch_idx)
+        self.log("train/max", loss, on_step=False, on_epoch=True, reduce_fx="max")
+        return loss
+
+    def configure_optimizers(self) -> Any:
+        optimizer = mt.optim.Adam(self.parameters(), lr=0.05)
+        schedule = mt.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": self.interval},
+        }
+
+
+class Plateau(Deep):
+    """A schedule that watches a validation metric."""
+
+    def configure_optimizers(self) -> Any:
+        optimizer = mt.optim.Adam(self.parameters(), lr=0.05)
+        schedule = mt.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+        return {"optimizer": optimizer, "lr_scheduler": schedule, "monitor": "val/loss"}
+
+
+class EpochSchedule(Deep):
+    interval = "epoch"
+
+
+class SaveAt(Callback):
+    """Saves once, at the n-th time that an event fires outside of the sanity check."""
+
+    def __init__(self, event: str, n: int, path: Path) -> None:
+        self.count = 0
+        setattr(self, event, self._make(n, path))
+
+    def _make(self, n: int, path: Path) -> Any:
+        def save(trainer: Trainer, module: Any, *args: Any) -> None:
+            if trainer.sanity_checking:
+                return
+            self.count += 1
+            if self.count == n:
+                trainer.save_checkpoint(path)
+
+        return save
+
+
+def run(task: Any, *callbacks: Any, ckpt: Any = None, workers: int = 0, **options: Any) -> Any:
+    options = {"max_epochs": EPOCHS, "callbacks": list(callbacks), **options}
+    trainer = quiet(**options)
+    train = loader(4 * BATCHES - 1, num_workers=workers)
+    result = trainer.fit(task, train, loader(6, 3, shuffle=False), ckpt_path=ckpt)
+    return trainer, result
+
+
+def assert_same(first: Any, second: Any, path: str = "") -> None:
+    assert type(first) is type(second), path
+    if isinstance(first, dict):
+        assert list(first) == list(second), path
+        for key in first:
+            assert_same(first[key], second[key], f"{path}.{key}")
+    elif isinstance(first, list | tuple):
+        assert len(first) == len(second), path
+        for index, pair in enumerate(zip(first, second, strict=True)):
+            assert_same(*pair, f"{path}.{index}")
+    elif isinstance(first, mt.Tensor | np.ndarray):
+        a, b = (x.numpy() if isinstance(x, mt.Tensor) else x for x in (first, second))
+        np.testing.assert_array_equal(a, b, err_msg=path)
+    else:
+        assert first == second or (first != first and second != second), path
+
+
+def final_state(trainer: Trainer, path: Path) -> Any:
+    """The whole state tree at the end of a run."""
+    trainer.save_checkpoint(path)
+    return load_tree(path)
+
+
+CASES: dict[str, tuple[type, dict[str, Any]]] = {
+    "plain": (Deep, {}),
+    "accumulate": (Deep, {"accumulate_grad_batches": 2}),
+    "clip": (Deep, {"gradient_clip_val": 0.1}),
+    "validate often": (Deep, {"val_check_interval": 2}),
+    "validate across epochs": (Deep, {"val_check_interval": 3, "check_val_every_n_epoch": None}),
+    "limited": (Deep, {"limit_train_batches": 3}),
+    "epoch schedule": (EpochSchedule, {}),
+    "plateau": (Plateau, {"val_check_interval": 2}),
+    "workers": (Deep, {"workers": 2}),
+    "rare logs": (Deep, {"log_every_n_steps": 3}),
+    "double": (Deep, {"precision": "64"}),
+    "half": (Deep, {"precision": "16-mixed"}),
+    "bfloat": (Deep, {"precision": "bf16-mixed"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_resumed_equals_uninterrupted_after_any_step(case: str, tmp_path: Path) -> None:
+    kind, options = CASES[case]
+    steps = EPOCHS * (options.get("limit_train_batches") or BATCHES)
+    mt.manual_seed(7)
+    whole_task = kind()
+    trainer, result = run(whole_task, **options)
+    expected = final_state(trainer, tmp_path / "whole.ckpt")
+    for k in range(1, steps):
+        mt.manual_seed(7)
+        path = tmp_path / f"{k}.ckpt"
+        run(kind(), SaveAt("on_train_batch_end", k, path), **options)
+        mt.manual_seed(1234 + k)
+        task = kind()
+        resumed, again = run(task, ckpt=path, **options)
+        assert task.seen == whole_task.seen[k:], f"data after step {k}"
+        assert again.history == result.history
+        assert_same(expected, final_state(resumed, tmp_path / "again.ckpt"), f"after step {k}")
+
+
+EVENTS = {
+    "on_train_start": 1,
+    "on_train_epoch_end": 1,
+    "on_validation_end": 2,
+    "on_validation_epoch_start": 2,
+    "on_validation_batch_end": 3,
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_resumed_equals_uninterrupted_from_any_event(event: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"val_check_interval": 2}
+    mt.manual_seed(7)
+    trainer, result = run(Plateau(), **options)
+    expected = final_state(trainer, tmp_path / "whole.ckpt")
+    mt.manual_seed(7)
+    path = tmp_path / "middle.ckpt"
+    run(Plateau(), SaveAt(event, EVENTS[event], path), **options)
+    resumed, again = run(Plateau(), ckpt=path, **options)
+    assert again.history == result.history
+    assert_same(expected, final_state(resumed, tmp_path / "again.ckpt"))
+
+
+@pytest.mark.parametrize("k", [1, 4, 5, 7])
+def test_run_cut_by_max_steps_goes_on_with_more(k: int, tmp_path: Path) -> None:
+    mt.manual_seed(3)
+    whole = Deep()
+    _, result = run(whole)
+    mt.manual_seed(3)
+    trainer, part = run(Deep(), max_steps=k)
+    assert part.status == "completed"
+    assert part.reason == f"max_steps={k} reached"
+    trainer.save_checkpoint(tmp_path / "part.ckpt")
+    task = Deep()
+    _, again = run(task, ckpt=tmp_path / "part.ckpt")
+    assert again.history == result.history
+    assert_same(weights(whole), weights(task))
+
+
+def test_iterable_without_a_position_is_read_up_to_it(tmp_path: Path) -> None:
+    batches = list(loader(20, shuffle=False))
+    path = tmp_path / "middle.ckpt"
+    mt.manual_seed(3)
+    whole = Deep()
+    quiet(max_epochs=2, callbacks=SaveAt("on_train_batch_end", 7, path)).fit(whole, batches)
+    task = Deep()
+    quiet(max_epochs=2).fit(task, batches, ckpt_path=path)
+    assert_same(weights(whole), weights(task))
+
+
+def test_callbacks_are_restored_before_fit_start(tmp_path: Path) -> None:
+    class Counter(Callback):
+        def __init__(self) -> None:
+            self.batches = 0
+            self.at_start: list[int] = []
+
+        def on_fit_start(self, trainer: Any, module: Any) -> None:
+            self.at_start.append(self.batches)
+
+        def on_train_batch_end(self, *args: Any) -> None:
+            self.batches += 1
+
+        def state_dict(self) -> dict[str, Any]:
+            return {"batches": self.batches}
+
+        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+            self.batches = state_dict["batches"]
+
+    path = tmp_path / "middle.ckpt"
+    run(Deep(), Counter(), SaveAt("on_train_batch_end", 3, path))
+    counter = Counter()
+    run(Deep(), counter, ckpt=path)
+    assert counter.at_start == [3]
+    assert counter.batches == EPOCHS * BATCHES
+
+
+def test_wrong_resumes_are_refused(tmp_path: Path) -> None:
+    trainer, _ = run(Deep())
+    trainer.save_checkpoint(tmp_path / "end.ckpt")
+    trainer.save_checkpoint(tmp_path / "weights.ckpt", weights_only=True)
+    with pytest.raises(TrainerError, match=r"nothing left to do: max_epochs=2.*Raise max_epochs"):
+        run(Deep(), ckpt=tmp_path / "end.ckpt")
+    with pytest.raises(CheckpointError, match=r"weights only.*load_from_checkpoint"):
+        run(Deep(), ckpt=tmp_path / "weights.ckpt")
+    with pytest.raises(TrainerError, match=r'ckpt_path="best": a ModelCheckpoint.*There is none'):
+        run(Deep(), ckpt="best")
+    mt.save({"state": 1}, tmp_path / "other.ckpt")
+    with pytest.raises(CheckpointError, match="not written by a Trainer"):
+        run(Deep(), ckpt=tmp_path / "other.ckpt")
+
+
+def test_no_checkpoint_inside_of_a_step(tmp_path: Path) -> None:
+    class Saver(Deep):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            self.trainer.save_checkpoint(tmp_path / "x.ckpt", weights_only=True)
+            self.trainer.save_checkpoint(tmp_path / "x.ckpt")
+
+    with pytest.raises(TrainerError, match=r"between two batches.*on_train_batch_end"):
+        run(Saver())
+    assert (tmp_path / "x.ckpt").exists()

@@ -463,5 +463,6 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
                 f"{name}: a gradient must have the shape of its output. "
                 f"Got {describe(g)} for {describe(t)}."
             )
+        primitive.check_same_device(name, [t, g])
         out.append(g if g.requires_grad else cast(g._array, array.dtype))
     return out

@@ -331,6 +331,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """A copy of `input` with `src` added at the places that `index` names along `dim`."""
     axis = shape.axis_of("scatter_add", input.ndim, dim)
     i = _index_array("scatter_add", input, axis, index, limit=input._array.shape[axis])
+    check_same_device("scatter_add", [input, src])
     part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
     return input + _SCATTER_SUM(part, axis=axis, index=i, source=input._array.shape)
 

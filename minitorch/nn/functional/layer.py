@@ -7,7 +7,7 @@ from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import dropout as dropout_ops
 from ...ops import elementwise, indexing, inplace, linalg
 from ...ops.embedding import lookup
-from ...ops.primitive import wrap
+from ...ops.primitive import check_same_device, wrap
 from ...tensor import Tensor
 from .checks import need_tensor
 
@@ -64,6 +64,7 @@ def embedding(
         )
     if weight.ndim != 2:
         raise ShapeError(f"embedding: weight must be [rows, width]. Got {describe(weight)}.")
+    check_same_device("embedding", [weight, input])
     rows = weight.shape[0]
     index = input.detach()._array
     on_host = backend.device_of(index).type == "cpu"

@@ -77,6 +77,8 @@ def _to_uint8(array: np.ndarray) -> np.ndarray:
 
 def _grid(images_NHWC: np.ndarray) -> np.ndarray:
     count, height, width, channels = images_NHWC.shape
+    if count == 1:
+        return images_NHWC[0].copy()
     columns = int(np.ceil(np.sqrt(count)))
     rows = -(-count // columns)
     grid = np.zeros((rows * columns, height, width, channels), np.uint8)

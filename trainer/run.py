@@ -221,6 +221,9 @@ class Run:
         trainer = self.trainer
         self._stack.close()
         trainer.metric_log.scope = None
+        if trainer._saving is Saving.NEVER:
+            trainer.position.rewind_window()
+            trainer.batch_was_cut = True
         trainer._saving = Saving.NOW
         later: list[Exception] = []
         if self._began:

@@ -222,6 +222,60 @@ def test_callbacks_are_restored_before_fit_start(tmp_path: Path) -> None:
     assert counter.batches == EPOCHS * BATCHES
 
 
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize("method", ["training_step", "backward", "on_before_zero_grad"])
+def test_checkpoint_of_an_exception_repeats_the_batch_that_failed(
+    method: str, window: int, tmp_path: Path
+) -> None:
+    """Without dropout the repeated step is the same; no batch is lost, none counts twice."""
+
+    class Net(Deep):
+        broken = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.dropout = nn.Dropout(0.0)
+
+        def fail(self) -> None:
+            if self.broken and self.trainer.position.batches >= 6 and self.trainer.training:
+                raise LookupError
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            loss = self.loss(batch)
+            if method == "training_step":
+                self.fail()
+            return loss
+
+        def backward(self, loss: Any) -> None:
+            super().backward(loss)
+            if method == "backward":
+                self.fail()
+
+        def on_before_zero_grad(self, optimizer: Any) -> None:
+            if method == "on_before_zero_grad":
+                self.fail()
+
+    class Broken(Net):
+        broken = True
+
+    class OnException(Callback):
+        def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+            trainer.save_checkpoint(tmp_path / "x.ckpt")
+
+    options: dict[str, Any] = {"accumulate_grad_batches": window}
+    mt.manual_seed(7)
+    whole = Net()
+    run(whole, **options)
+    mt.manual_seed(7)
+    with pytest.raises(LookupError):
+        run(Broken(), OnException(), **options)
+    again = Net()
+    run(again, ckpt=tmp_path / "x.ckpt", **options)
+    expected, got = weights(whole), weights(again)
+    for name in ("linear.weight", "linear.bias"):
+        np.testing.assert_array_equal(expected[name], got[name])
+
+
 def test_wrong_resumes_are_refused(tmp_path: Path) -> None:
     trainer, _ = run(Deep())
     trainer.save_checkpoint(tmp_path / "end.ckpt")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -309,5 +311,5 @@ class _Round:
 
     def overflowed(self) -> bool:
         """True if a gradient was infinite or NaN; waits for the device once."""
-        self.found = [any(bool(flag) for flag in self.found)]
+        self.found = [bool(functools.reduce(operator.or_, self.found, False))]
         return bool(self.found[0])

@@ -1,7 +1,7 @@
 """Layers, losses and the Module that holds them, under PyTorch's names."""
 
 from ..tensor import Parameter
-from . import functional, init
+from . import functional, init, utils
 from .activation import (
     CELU,
     ELU,
@@ -132,4 +132,5 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "utils",
 ]

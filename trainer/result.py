@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from minitorch.trainer.task import TaskModule
 
 History = dict[str, list[tuple[int, float]]]
+Ending = Literal["completed", "stopped", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class FitResult:
 
     Attributes:
         status: "completed" (a limit of epochs, steps or time was reached), "stopped" (a callback
-            or the user's code asked for it) or "interrupted" (Ctrl-C).
+            or the user's code asked for it), "failed" (a watched value is not finite or passed its
+            limit) or "interrupted" (Ctrl-C).
         reason: One sentence saying why it ended.
         best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one.
         last: The newest checkpoint file, or the module itself if none was written.
@@ -50,7 +52,7 @@ class FitResult:
         warnings: What went wrong without ending the run, such as a logger that was dropped.
     """
 
-    status: Literal["completed", "stopped", "interrupted"]
+    status: Ending
     reason: str
     best: Checkpoint | None
     last: Checkpoint | TaskModule

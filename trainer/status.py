@@ -27,6 +27,7 @@ from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
 from minitorch.trainer.position import Position
+from minitorch.trainer.result import Ending
 from minitorch.trainer.task import overrides
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ class Status:
         lr_scheduler_configs: The schedules and when they move.
         is_last_batch: The current training batch is the epoch's last one.
         train_data, val_data: The loaders of the fit.
-        batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
-            batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
         precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
     """
@@ -85,11 +84,12 @@ class Status:
         self.profiler: SimpleProfiler | None = None
         self._module: TaskModule | None = None
         self._fitted = False
+        self._discovered = False
         self._should_stop = False
         self._stop_reason = ""
+        self._stop_status: Ending = "stopped"
         self._end: tuple[str, str] | None = None
         self._saved_data: Any = None
-        self.batch_was_cut = False
         self.training_randomness: dict[str, Any] | None = None
         self._saving = Saving.NOW
         self._to_save: list[Any] = []
@@ -247,14 +247,17 @@ class Status:
     def should_stop(self, value: bool) -> None:
         self._should_stop = bool(value)
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, status: Ending = "stopped") -> None:
         """Ends the run at the next border between batches.
 
         Args:
             reason: One sentence for `FitResult.reason`.
+            status: For `FitResult.status`. "failed" does not wait for min_epochs and min_steps,
+                and no later call replaces it.
         """
         self._should_stop = True
-        self._stop_reason = reason
+        if self._stop_status != "failed":
+            self._stop_reason, self._stop_status = reason, status
 
     def _ends(self) -> bool:
         position = self.position
@@ -265,11 +268,14 @@ class Status:
         elif self.max_steps != -1 and position.global_step >= self.max_steps:
             self._end = ("completed", f"max_steps={self.max_steps} reached")
         elif self._should_stop and self._may_stop():
-            self._end = ("stopped", self._stop_reason or "a callback set trainer.should_stop")
+            reason = self._stop_reason or "a callback set trainer.should_stop"
+            self._end = (self._stop_status, reason)
         return self._end is not None
 
     def _may_stop(self) -> bool:
         position = self.position
+        if self._stop_status == "failed":
+            return True
         return position.epoch >= self.min_epochs and position.global_step >= self.min_steps
 
     def _ends_at_epoch(self) -> bool:
@@ -417,10 +423,8 @@ class Status:
         return min(per_epoch * self.max_epochs, limit)
 
     def data_state(self) -> Any:
-        """Position of the training loader, for checkpoints; None to count batches instead."""
-        if self.batch_was_cut or not self.position.batch:
-            return None
-        return self.train_data.state_dict()
+        """Position of the training loader, for checkpoints."""
+        return self.train_data.state_dict() if self.position.batch else None
 
     # Metrics and loggers.
 

@@ -12,6 +12,20 @@ from minitorch import Tensor, backend
 from minitorch.errors import ArgumentError, TrainerError, describe
 
 
+class Final(NamedTuple):
+    """The aggregate of a finished epoch.
+
+    Attributes:
+        value: The aggregate.
+        step: Updates applied when the epoch ended: the weights that the value belongs to.
+        stamp: Changes with every new value.
+    """
+
+    value: float
+    step: int
+    stamp: int
+
+
 class Scope(NamedTuple):
     """A part of a run, and what `log` does in it by default.
 
@@ -56,12 +70,14 @@ class Metric:
         "epoch_value",
         "flags",
         "fresh",
+        "name",
         "on_epoch",
         "on_step",
         "pending",
         "reduce",
         "scope",
         "stamp",
+        "step",
         "step_key",
         "to_bar",
         "to_logger",
@@ -71,6 +87,7 @@ class Metric:
 
     def __init__(self, name: str, flags: Flags, scope: Scope) -> None:
         to_bar, to_logger, on_step, on_epoch, reduce = flags
+        self.name = name
         self.flags = flags
         self.scope = scope
         self.on_step: bool = scope.on_step if on_step is None else on_step
@@ -87,6 +104,7 @@ class Metric:
         self.fresh = False
         self.closed = False
         self.stamp = -1
+        self.step = -1
         self.reset()
 
     def _check(self, name: str) -> None:
@@ -111,6 +129,14 @@ class Metric:
         self.total = _START[self.reduce]
         self.count = 0.0
         self.pending: list[tuple[Any, float]] = []
+
+    def close(self, step: int) -> float | None:
+        """Ends an epoch at an update: keeps its aggregate, if there is one, and starts afresh."""
+        value = self.aggregate()
+        if value is not None:
+            self.epoch_value, self.closed, self.step = value, True, step
+            self.reset()
+        return value
 
     def add(self, value: Any, weight: float) -> None:
         """Adds a value, a float or a device scalar, to the epoch's aggregate."""

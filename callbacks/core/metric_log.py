@@ -9,7 +9,15 @@ import numpy as np
 
 import minitorch
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.core.metric import SCOPES, Flags, Metric, Scope, scalar, to_float
+from minitorch.callbacks.core.metric import (
+    SCOPES,
+    Final,
+    Flags,
+    Metric,
+    Scope,
+    scalar,
+    to_float,
+)
 from minitorch.errors import ArgumentError, TrainerError
 
 if TYPE_CHECKING:
@@ -161,23 +169,20 @@ class MetricLog(Callback):
     def _close(self, trainer: Trainer) -> None:
         values = {}
         self.final = True
+        step = trainer.position.global_step
         for metric in self._table.values():
-            value = metric.aggregate() if metric.on_epoch else None
-            if value is None:
-                continue
-            metric.epoch_value, metric.closed = value, True
-            if metric.to_logger:
+            value = metric.close(step) if metric.on_epoch else None
+            if value is not None and metric.to_logger:
                 values[metric.epoch_key] = value
-            metric.reset()
-        self._write(trainer, values, trainer.position.global_step)
+        self._write(trainer, values, step)
 
     def _write_late(self, metric: Metric) -> None:
-        value = metric.aggregate()
-        metric.epoch_value, metric.closed = value, True
-        metric.reset()
         trainer = self._trainer
-        if metric.to_logger and trainer is not None and value is not None:
-            self._write(trainer, {metric.epoch_key: value}, trainer.position.global_step)
+        assert trainer is not None
+        step = trainer.position.global_step
+        value = metric.close(step)
+        if metric.to_logger and value is not None:
+            self._write(trainer, {metric.epoch_key: value}, step)
 
     def _write(self, trainer: Trainer, values: dict[str, float], step: int) -> None:
         if not values or self._phase == "sanity":
@@ -245,9 +250,36 @@ class MetricLog(Callback):
         ]
         return value, max(stamps)
 
+    def finished(self, name: str) -> Final | None:
+        """The aggregate of the last finished epoch under a name; None while a newer one grows.
+
+        A name that both phases aggregate means validation.
+        """
+        for metric in self._named(name):
+            if metric.on_epoch and name in (metric.name, metric.epoch_key):
+                value = metric.epoch_value if metric.closed else None
+                return None if value is None else Final(value, metric.step, metric.stamp)
+        return None
+
+    def only_steps(self, name: str) -> bool:
+        """Whether only values of single batches exist under a name."""
+        found = self._named(name)
+        return bool(found) and not any(
+            metric.on_epoch and name in (metric.name, metric.epoch_key) for metric in found
+        )
+
+    def names(self) -> list[str]:
+        """All names that were logged, with those that their aggregates have or will have."""
+        keys = (_keys(metric) for table in self._tables.values() for metric in table.values())
+        return sorted(set().union(*keys))
+
+    def _named(self, name: str) -> list[Metric]:
+        tables = [self._tables.get(phase, {}) for phase in ("validation", "train")]
+        return [m for table in tables for m in table.values() if name in _keys(m)]
+
     def unknown(self, who: str, name: str | None) -> str:
         """The text of an error about a monitored name that nobody logs."""
-        known = sorted(self.results())
+        known = self.names()
         if not known:
             return (
                 f"{who}: monitor={name!r} was never logged; nothing was. Call self.log({name!r})."
@@ -303,7 +335,11 @@ def as_tensors(values: dict[str, float]) -> dict[str, Tensor]:
     return {name: minitorch.tensor(v, dtype=minitorch.float64) for name, v in values.items()}
 
 
-_PLAIN = ("epoch_value", "fresh", "closed", "stamp", "total", "count")
+def _keys(metric: Metric) -> set[str]:
+    return {metric.name, metric.step_key, metric.epoch_key}
+
+
+_PLAIN = ("epoch_value", "fresh", "closed", "stamp", "step", "total", "count")
 
 
 def _pack(metric: Metric) -> dict[str, Any]:

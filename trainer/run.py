@@ -82,6 +82,7 @@ class Run:
                 "Trainer: enable_checkpointing=False contradicts a ModelCheckpoint in callbacks. "
                 "Got both. Remove one of them."
             )
+        own += _plugged_in(trainer, [*user, *own])
         trainer.install([*user, *own, *_asked_for([*user, *own], trainer, self.stage)])
 
     def read(self, path: str | os.PathLike[str]) -> None:
@@ -221,14 +222,13 @@ class Run:
         trainer = self.trainer
         self._stack.close()
         trainer.metric_log.scope = None
-        if trainer._saving is Saving.NEVER:
-            trainer.position.rewind_window()
-            trainer.batch_was_cut = True
-        trainer._saving = Saving.NOW
+        if trainer._saving is Saving.LATER:
+            trainer._saving = Saving.NOW
         later: list[Exception] = []
         if self._began:
             if error is not None:
                 self._call_all(trainer.events.on_exception, (error,), later)
+            trainer._saving = Saving.NOW
             self._call_all(trainer.events.teardown, (self.stage,), later)
         trainer.phase = None
         trainer._batch = None
@@ -267,11 +267,28 @@ class Run:
         )
 
 
+def _plugged_in(trainer: Trainer, present: list[Callback]) -> list[Callback]:
+    """Callbacks from installed packages, made and named once; those passed by hand come first."""
+    if trainer._discovered:
+        return []
+    trainer._discovered = True
+    from minitorch.callbacks import discover_callbacks
+
+    kinds = {type(callback) for callback in present}
+    added: list[Callback] = []
+    for found in discover_callbacks():
+        new = [callback for callback in found.callbacks if type(callback) not in kinds]
+        added += new
+        trainer.print(f"Trainer: callbacks {found}" + ("" if new else ", already there"))
+    return added
+
+
 def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Callback]:
     """Callbacks that arguments of the Trainer ask for and that are not there yet."""
     from minitorch import callbacks as box
 
-    s, added = trainer.settings, []
+    s = trainer.settings
+    added: list[Callback] = []
 
     def missing(attribute: str) -> bool:
         return not any(hasattr(callback, attribute) for callback in present)

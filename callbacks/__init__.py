@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from minitorch.callbacks.learning_rate_monitor import LearningRateMonitor as LearningRateMonitor
     from minitorch.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
     from minitorch.callbacks.model_summary import ModelSummary as ModelSummary
+    from minitorch.callbacks.model_summary import summarize as summarize
     from minitorch.callbacks.timer import Timer as Timer
     from minitorch.callbacks.tqdm_progress_bar import TQDMProgressBar as TQDMProgressBar
 
@@ -27,6 +28,7 @@ _HOME = {
     "TQDMProgressBar": "tqdm_progress_bar",
     "Timer": "timer",
     "discover_callbacks": "discovery",
+    "summarize": "model_summary",
 }
 
 __all__ = ["Callback", "Order", *_HOME]

@@ -1,0 +1,52 @@
+"""The files of a folder of checkpoints: free names, second names, removal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Container
+
+ENDING = ".ckpt"
+
+
+def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:
+    """The first of stem.ckpt, stem-v1.ckpt, stem-v2.ckpt … that may be written.
+
+    Args:
+        stem: Path without ending.
+        taken: Paths that are in use even if no file exists yet.
+        replaceable: A path that may be written although it exists.
+    """
+    path, version = stem + ENDING, 0
+    while path != replaceable and (path in taken or os.path.exists(path)):
+        version += 1
+        path = f"{stem}-v{version}{ENDING}"
+    return path
+
+
+def duplicate(source: str, target: str) -> None:
+    """Gives a complete file a second name in one step, in place of an older file of that name.
+
+    It is a hard link where the file system knows them: checkpoints are replaced, never changed,
+    so that neither name can alter the other's content.
+    """
+    temporary = f"{target}.{os.getpid()}.tmp"
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copyfile(source, temporary)
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+
+
+def remove_inside(folder: str, path: str) -> None:
+    """Removes a file of this folder; one elsewhere belongs to somebody else and stays."""
+    if path.startswith(folder + os.sep):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)

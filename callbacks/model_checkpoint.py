@@ -1,0 +1,453 @@
+"""ModelCheckpoint: keeps the best, the last and regular checkpoints of a run."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.checkpoint_files import ENDING, duplicate, free_path, remove_inside
+from minitorch.callbacks.checkpoint_name import CheckpointName
+from minitorch.callbacks.checkpoint_ranking import Ranking
+from minitorch.callbacks.monitor import Mode, Watched, direction, key, refuse
+from minitorch.errors import ArgumentError, TrainerError
+
+if TYPE_CHECKING:
+    from minitorch.callbacks.core.metric import Final
+    from minitorch.trainer import TaskModule, Trainer
+
+LAST = "last"
+_TRIGGERS = ("every_n_train_steps", "every_n_epochs", "train_time_interval")
+
+
+class ModelCheckpoint(Callback):
+    """Writes checkpoints from which `fit(ckpt_path=...)` goes on exactly.
+
+    *When.* With a monitor: whenever the metric has a new value for a whole epoch. Without: at the
+    end of each epoch. `every_n_epochs` thins this out; `every_n_train_steps` and
+    `train_time_interval` replace it. A metric always belongs to the weights in the file: a
+    checkpoint that is due waits until the monitor, and metrics in `filename`, have a value for the
+    weights of this moment.
+
+    *Which stay.* The best `save_top_k` by the monitor, or the newest without one. A value that is
+    not finite is never ranked; among equal ones the older stays. A file is removed only after the
+    one that takes its place is complete.
+
+    *Last.* When training ends, also by Ctrl-C, the final state is kept in "last.ckpt" unless a
+    file holds it already. `save_last=True` brings it up to date at every save, `False` leaves it.
+
+    Args:
+        dirpath: Folder; default "checkpoints" in the logger's folder or in default_root_dir.
+        filename: Template of the names, as in "{epoch}-{val/loss:.3f}"; default "{epoch}-{step}".
+        monitor: Name of a logged metric.
+        mode: "min" if lower is better, "max" if higher is; needed with a monitor.
+        verbose: Print what is saved.
+        save_last: See above.
+        save_top_k: Number of files that stay; -1 keeps all, 0 none.
+        save_on_exception: Save when an exception ends the run; the weights only, if it came in
+            the middle of a step.
+        save_weights_only: Leave out what resuming needs.
+        auto_insert_metric_name: Write "epoch=3" instead of "3" into names.
+        every_n_train_steps: Save after every so many updates.
+        train_time_interval: Save when so much time has passed.
+        every_n_epochs: Save in every n-th epoch; 0 for never.
+        save_on_train_epoch_end: True saves at the end of training epochs only, False after
+            validations only.
+        enable_version_counter: Append "-v1" rather than replace a file of another run.
+
+    Attributes:
+        best_model_path: File with the best score, "" without one.
+        best_model_score: Its score, or None.
+        best_k_models: Scores by file, best first.
+        last_model_path: File with the newest state, "" before it is written.
+
+    Raises:
+        ArgumentError: There is a monitor and no mode.
+    """
+
+    order = Order.PERSIST
+
+    def __init__(
+        self,
+        dirpath: str | os.PathLike[str] | None = None,
+        filename: str | None = None,
+        *,
+        monitor: str | None = None,
+        mode: str | None = None,
+        verbose: bool = False,
+        save_last: bool | None = None,
+        save_top_k: int = 1,
+        save_on_exception: bool = False,
+        save_weights_only: bool = False,
+        auto_insert_metric_name: bool = True,
+        every_n_train_steps: int | None = None,
+        train_time_interval: timedelta | None = None,
+        every_n_epochs: int | None = None,
+        save_on_train_epoch_end: bool | None = None,
+        enable_version_counter: bool = True,
+    ) -> None:
+        self.dirpath = None if dirpath is None else os.path.abspath(os.fspath(dirpath))
+        self.filename = filename
+        self.monitor = monitor
+        self.mode: Mode | None = None
+        if monitor is not None:
+            self.mode = direction("ModelCheckpoint", monitor, mode)
+        self.verbose = verbose
+        self.save_last = save_last
+        self.save_top_k = save_top_k
+        self.save_on_exception = save_on_exception
+        self.save_weights_only = save_weights_only
+        self.auto_insert_metric_name = auto_insert_metric_name
+        self.every_n_train_steps = every_n_train_steps
+        self.train_time_interval = train_time_interval
+        self.every_n_epochs = every_n_epochs
+        self.save_on_train_epoch_end = save_on_train_epoch_end
+        self.enable_version_counter = enable_version_counter
+        self._given_dirpath = self.dirpath
+        self._reset()
+
+    def _reset(self) -> None:
+        self.last_model_path = ""
+        self._ranking = Ranking(self.save_top_k, self.mode or "max")
+        self._last_file = ""
+        self._last_batches = -1
+        self._saves = 0
+        self._seen = -1
+        self._due = False
+        self._step = 0
+        self._began = time.monotonic()
+        self._training = False
+        self._first_batch = True
+        self._warned = False
+
+    @property
+    def best_model_path(self) -> str:
+        """File with the best score; "" if there is none, or no monitor."""
+        best = self._ranking.best
+        return "" if best is None or self.monitor is None else best[0]
+
+    @property
+    def best_model_score(self) -> float | None:
+        """Best score so far; None if there is none, or no monitor."""
+        best = self._ranking.best
+        return None if best is None or self.monitor is None else best[1]
+
+    @property
+    def best_k_models(self) -> dict[str, float]:
+        """Scores by file, best first; empty without a monitor."""
+        return {} if self.monitor is None else dict(self._ranking.entries)
+
+    # Start of a run.
+
+    def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        if stage != "fit":
+            return
+        self._check_arguments()
+        default = self.filename or "{epoch}-{step}"
+        self._name = CheckpointName(default, insert_names=self.auto_insert_metric_name)
+        self.dirpath = self._given_dirpath
+        if self.dirpath is None:
+            self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "checkpoints"))
+        self._reset()
+        who = "ModelCheckpoint"
+        self._watched = [
+            Watched(f"{who}: {{{name}}} in filename", name) for name in self._name.metrics
+        ]
+        if self.monitor is not None:
+            self._watched.insert(0, Watched(f"{who}: monitor={self.monitor!r}", self.monitor))
+
+    def _check_arguments(self) -> None:
+        who = "ModelCheckpoint"
+        k = self.save_top_k
+        if not _integer(k) or k < -1:
+            refuse(who, "save_top_k", k, "an integer ≥ 0, or -1 for all")
+        if self.monitor is None and k > 1:
+            refuse(
+                who, "save_top_k", k, "1, 0 or -1 without a monitor", "Name a metric as monitor."
+            )
+        if self.save_last is not None and not isinstance(self.save_last, bool):
+            refuse(who, "save_last", self.save_last, "True, False or None")
+        for name, least in (("every_n_train_steps", 1), ("every_n_epochs", 0)):
+            value = getattr(self, name)
+            if value is not None and (not _integer(value) or value < least):
+                refuse(who, name, value, f"an integer ≥ {least} or None")
+        interval = self.train_time_interval
+        if interval is not None and not (
+            isinstance(interval, timedelta) and interval > timedelta()
+        ):
+            refuse(who, "train_time_interval", interval, "a timedelta > 0 or None")
+        given = [name for name in _TRIGGERS if getattr(self, name)]
+        if len(given) > 1:
+            raise ArgumentError(
+                f"{who}: one argument of {', '.join(_TRIGGERS)} sets the rhythm. "
+                f"Got {' and '.join(given)}. Keep one, or pass several ModelCheckpoints."
+            )
+
+    @property
+    def _by_batches(self) -> bool:
+        return self.every_n_train_steps is not None or self.train_time_interval is not None
+
+    def listens(self, event: str) -> bool:
+        if event == "on_train_batch_end":
+            return self._by_batches or self._first_batch
+        return super().listens(event)
+
+    # Events.
+
+    def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._training = True
+        self._began = time.monotonic()
+        self._step = trainer.global_step
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._first_batch:
+            self._first_batch = False
+            self._look(trainer)
+            if not self._by_batches:
+                trainer.rewire()
+                return
+        if self._comes_due(trainer.global_step):
+            self._due = True
+            self._save_if_ready(trainer, at_least_last=True)
+
+    def on_validation_end(self, trainer: Trainer, module: TaskModule) -> None:
+        if trainer.stage != "fit":
+            return
+        self._look(trainer)
+        if trainer.sanity_checking or self.save_on_train_epoch_end is True:
+            return
+        waits_for_epoch = not self._watched and self.save_on_train_epoch_end is None
+        if not self._by_batches and not waits_for_epoch:
+            self._due = self._due or self._epoch_counts(trainer)
+        if self._due:
+            self._save_if_ready(trainer, at_least_last=self.save_on_train_epoch_end is False)
+
+    def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._look(trainer)
+        if self.save_on_train_epoch_end is False:
+            return
+        if not self._by_batches:
+            self._due = self._due or self._epoch_counts(trainer)
+        if self._due:
+            self._save_if_ready(trainer, at_least_last=True)
+
+    def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._training = False
+        if self.save_last is not False:
+            holder = self._holder(trainer)
+            if holder is None:
+                self._save_last(trainer, None)
+            else:
+                self._note_last(trainer, holder.last_model_path)
+        if self.monitor is not None and self.save_top_k and not self._ranking.entries:
+            self._warn_once(
+                "had no finite value for whole epochs when a checkpoint was due, so that none is "
+                "the best one. Check when it is logged."
+            )
+
+    def on_exception(self, trainer: Trainer, module: TaskModule, exception: BaseException) -> None:
+        if not self.save_on_exception or not self._training:
+            return
+        self._training = False
+        name = f"exception-epoch={trainer.current_epoch}-step={trainer.global_step}"
+        path = self._free(os.path.join(self._folder, name))
+        try:
+            trainer.save_checkpoint(path, weights_only=self.save_weights_only)
+        except TrainerError:
+            trainer.save_checkpoint(path, weights_only=True)
+        exception.add_note(f"ModelCheckpoint saved {path}")
+
+    def _look(self, trainer: Trainer) -> None:
+        for watched in self._watched:
+            watched.look(trainer)
+
+    def _comes_due(self, step: int) -> bool:
+        if self.train_time_interval is not None:
+            now = time.monotonic()
+            if now - self._began < self.train_time_interval.total_seconds():
+                return False
+            self._began = now
+            return True
+        before, self._step = self._step, step
+        every = self.every_n_train_steps
+        return every is not None and step != before and step % every == 0
+
+    def _epoch_counts(self, trainer: Trainer) -> bool:
+        every = 1 if self.every_n_epochs is None else self.every_n_epochs
+        return every > 0 and (trainer.current_epoch + 1) % every == 0
+
+    # Saving.
+
+    def _finals(self, trainer: Trainer) -> dict[str, Final] | None:
+        """What a checkpoint needs to know, or None while something is missing or outdated."""
+        finals: dict[str, Final] = {}
+        for watched in self._watched:
+            final = watched.read(trainer)
+            if final is None or final.step != trainer.global_step:
+                return None
+            finals[watched.name] = final
+        return finals
+
+    def _save_if_ready(self, trainer: Trainer, *, at_least_last: bool) -> None:
+        finals, path = self._finals(trainer), None
+        if finals is not None:
+            self._due = False
+            newest = max((final.stamp for final in finals.values()), default=self._seen + 1)
+            if newest <= self._seen:
+                return
+            self._seen = newest
+            values = {name: final.value for name, final in finals.items()}
+            counters = {"epoch": trainer.current_epoch, "step": trainer.global_step}
+            path = self._save(trainer, {**values, **counters})
+        if self.save_last and (finals is not None or at_least_last):
+            if path is not None or self._last_batches != trainer.position.batches:
+                self._save_last(trainer, path)
+
+    def _save(self, trainer: Trainer, values: dict[str, float]) -> str | None:
+        """Writes the file if it is good enough to stay, and removes the one it displaces."""
+        score = float(self._saves) if self.monitor is None else values[self.monitor]
+        finite, ranking = math.isfinite(score), self._ranking
+        if not finite:
+            self._warn_once(
+                f"is {score} after update {trainer.global_step}. A value that is not finite is "
+                "never ranked, so that this checkpoint cannot become the best one."
+            )
+        keeps_all = ranking.k == -1
+        if not ranking.admits(score) and not keeps_all:
+            return None
+        leaving = ranking.displaced_by(score)
+        stem = os.path.join(self._folder, self._name.render(values))
+        path = self._free(stem, leaving)
+        self._saves += 1
+        before, last = list(ranking.entries), (self.last_model_path, self._last_batches)
+        if finite:
+            ranking.add(path, score)
+        if self.save_last is not False:
+            self._note_last(trainer, self._own_last() if self.save_last else path)
+        try:
+            trainer.save_checkpoint(path, weights_only=self.save_weights_only)
+        except BaseException:
+            ranking.entries = before
+            self.last_model_path, self._last_batches = last
+            raise
+        if leaving is not None and leaving != path:
+            remove_inside(self._folder, leaving)
+        self._tell(trainer, path, score)
+        return path
+
+    def _save_last(self, trainer: Trainer, source: str | None) -> None:
+        """Brings the last checkpoint up to date, from a file that was just written or a new one."""
+        target = self._own_last()
+        before = self.last_model_path, self._last_batches
+        self._note_last(trainer, target)
+        try:
+            if source is None:
+                trainer.save_checkpoint(target, weights_only=self.save_weights_only)
+                self._tell(trainer, target, None)
+            else:
+                duplicate(source, target)
+        except BaseException:
+            self.last_model_path, self._last_batches = before
+            raise
+
+    def _note_last(self, trainer: Trainer, path: str) -> None:
+        self.last_model_path, self._last_batches = path, trainer.position.batches
+
+    def _holder(self, trainer: Trainer) -> ModelCheckpoint | None:
+        """Who has the state of this moment in its newest file, where that is good enough."""
+        keepers = [cb for cb in trainer.checkpoint_callbacks if isinstance(cb, ModelCheckpoint)]
+        batches = trainer.position.batches
+        holders = [cb for cb in keepers if cb._last_batches == batches]
+        if self in holders:
+            return self
+        return holders[0] if holders and not self.save_last else None
+
+    def _own_last(self) -> str:
+        if not self._last_file:
+            self._last_file = self._free(os.path.join(self._folder, LAST))
+        return self._last_file
+
+    @property
+    def _folder(self) -> str:
+        assert self.dirpath is not None
+        return self.dirpath
+
+    def _free(self, stem: str, replaceable: str | None = None) -> str:
+        if not self.enable_version_counter and stem + ENDING not in self._ranking:
+            return stem + ENDING
+        return free_path(stem, taken=self._ranking, replaceable=replaceable)
+
+    def _warn_once(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            text = f"ModelCheckpoint: monitor={self.monitor!r} {what}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    def _tell(self, trainer: Trainer, path: str, score: float | None) -> None:
+        if self.verbose:
+            ranked = self.monitor is not None and score is not None
+            what = f" ({self.monitor} = {score:.6g})" if ranked else ""
+            trainer.print(f"ModelCheckpoint: saved {path}{what}")
+
+    # State.
+
+    def key_arguments(self) -> dict[str, Any]:
+        """What tells two of them apart in a checkpoint."""
+        names = ("monitor", "mode", *_TRIGGERS)
+        values = {name: getattr(self, name) for name in names}
+        return {name: str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def state_key(self) -> str:
+        return key(self, **self.key_arguments())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "dirpath": self.dirpath,
+            "kept": [[path, score] for path, score in self._ranking.entries],
+            "last_model_path": self.last_model_path,
+            "last_file": self._last_file,
+            "last_batches": self._last_batches,
+            "saves": self._saves,
+            "seen": self._seen,
+            "due": self._due,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        found = [(self._find(path), score) for path, score in state_dict["kept"]]
+        entries = [(path, score) for path, score in found if path is not None]
+        if len(entries) < len(found):
+            warnings.warn(
+                f"ModelCheckpoint: {len(found) - len(entries)} of {len(found)} files that the "
+                f"checkpoint ranks are in neither {state_dict['dirpath']} nor {self.dirpath}. "
+                "They are left out of the ranking.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._ranking.entries = []
+        for path, score in entries:
+            if self._ranking.admits(score):
+                self._ranking.add(path, score)
+        self.last_model_path = self._find(state_dict["last_model_path"]) or ""
+        last = self._find(state_dict["last_file"]) or ""
+        self._last_file = last if os.path.dirname(last) == self._folder else ""
+        self._last_batches = state_dict["last_batches"] if self.last_model_path else -1
+        self._saves = state_dict["saves"]
+        self._seen = state_dict["seen"]
+        self._due = state_dict["due"]
+
+    def _find(self, path: str) -> str | None:
+        if not path:
+            return None
+        here = os.path.join(self._folder, os.path.basename(path))
+        return next((place for place in (path, here) if os.path.exists(place)), None)
+
+
+def _integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

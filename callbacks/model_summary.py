@@ -1,0 +1,234 @@
+"""ModelSummary: what a model consists of, as a table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from minitorch import Tensor, no_grad
+from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.core.nested import map_leaves
+from minitorch.callbacks.monitor import refuse
+from minitorch.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from minitorch.nn import Module
+    from minitorch.trainer import TaskModule, Trainer
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One module of a table.
+
+    Attributes:
+        name: Its dotted name; "" is the module itself.
+        kind: Its class.
+        parameters: Elements of the parameters in it, below it too; shared ones count once.
+        trainable: Those that require a gradient.
+        in_size, out_size: Shapes in and out, "" without an example input.
+    """
+
+    name: str
+    kind: str
+    parameters: int
+    trainable: int
+    in_size: str = ""
+    out_size: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table of a model; `str()` shows it.
+
+    Attributes:
+        rows: One for each module down to the depth.
+        parameters: Elements of all parameters, shared ones once.
+        trainable: Those that require a gradient.
+        parameter_bytes, buffer_bytes: Memory of parameters and buffers.
+    """
+
+    rows: tuple[SummaryRow, ...]
+    parameters: int
+    trainable: int
+    parameter_bytes: int
+    buffer_bytes: int
+
+    def __str__(self) -> str:
+        sizes = any(row.in_size or row.out_size for row in self.rows)
+        head = ["name", "type", "parameters", "trainable", *(["in", "out"] if sizes else [])]
+        cells = [head]
+        for row in self.rows:
+            counts = [f"{row.parameters:,}", f"{row.trainable:,}"]
+            shapes = [row.in_size, row.out_size] if sizes else []
+            cells.append([row.name, row.kind, *counts, *shapes])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [_line(row, widths) for row in cells]
+        rule = "-" * max(map(len, lines))
+        body = [lines[0], rule, *lines[1:], rule] if self.rows else []
+        return "\n".join([*body, *self._totals()])
+
+    def _totals(self) -> list[str]:
+        frozen = self.parameters - self.trainable
+        memory = f"{_bytes(self.parameter_bytes)} of parameters"
+        if self.buffer_bytes:
+            memory += f", {_bytes(self.buffer_bytes)} of buffers"
+        return [
+            f"{self.parameters:,} parameters: {self.trainable:,} trainable, {frozen:,} frozen",
+            memory,
+        ]
+
+
+def summarize(module: Module, *, max_depth: int = 1, example_input: Any = None) -> Summary:
+    """Counts parameters and memory of a module and, with an example, records shapes.
+
+    Args:
+        module: Any module; nothing in it changes.
+        max_depth: Levels of modules in the table: 1 for the direct parts, 0 for totals only, -1
+            for all.
+        example_input: A tensor, a tuple of arguments, or a dict of keyword arguments for forward.
+            Default: the module's `example_input_array`.
+
+    Raises:
+        ArgumentError: The forward pass fails on the example.
+    """
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < -1:
+        refuse("summarize", "max_depth", max_depth, "an integer ≥ 0, or -1 for all")
+    parts = _parts(module, max_depth)
+    if example_input is None:
+        example_input = getattr(module, "example_input_array", None)
+    shapes: dict[str, tuple[str, str]] = {}
+    if example_input is not None and parts:
+        shapes = _shapes(module, parts, example_input)
+    rows = [
+        SummaryRow(
+            name, type(part).__name__, *_count(part.parameters()), *shapes.get(name, ("", ""))
+        )
+        for name, part in parts
+    ]
+    own = _count(module.parameters(recurse=False))
+    if own[0] and parts:
+        rows.append(SummaryRow("(own)", "Parameter", *own))
+    return Summary(
+        tuple(rows),
+        *_count(module.parameters()),
+        _memory(module.parameters()),
+        _memory(module.buffers()),
+    )
+
+
+class ModelSummary(Callback):
+    """Prints a table of the model when a fit starts.
+
+    Args:
+        max_depth: Levels of modules in the table: 1 for the direct parts, 0 for totals only, -1
+            for all. Shapes are shown if the module has an `example_input_array`.
+    """
+
+    def __init__(self, max_depth: int = 1) -> None:
+        self.max_depth = max_depth
+
+    def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
+        trainer.print(summarize(module, max_depth=self.max_depth))
+
+
+def _parts(module: Module, max_depth: int) -> list[tuple[str, Module]]:
+    return [
+        (name, part)
+        for name, part in module.named_modules()
+        if name and (max_depth == -1 or name.count(".") < max_depth)
+    ]
+
+
+def _count(parameters: Any) -> tuple[int, int]:
+    unique = {id(p): p for p in parameters}.values()
+    return sum(p.numel() for p in unique), sum(p.numel() for p in unique if p.requires_grad)
+
+
+def _memory(tensors: Any) -> int:
+    return sum(t.numel() * t.dtype.itemsize for t in {id(t): t for t in tensors}.values())
+
+
+def _bytes(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.4g} {unit}"
+        value /= 1000
+    return f"{value:.4g} GB"
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    columns = []
+    for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        columns.append(cell.rjust(width) if index in (2, 3) else cell.ljust(width))
+    return "   ".join(columns).rstrip()
+
+
+def _shapes(
+    module: Module, parts: list[tuple[str, Module]], example: Any
+) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+
+    def recorder(name: str) -> Any:
+        def record(part: Module, args: tuple[Any, ...], output: Any) -> None:
+            inputs = args[0] if len(args) == 1 else args
+            found.setdefault(name, (_shape(inputs), _shape(output)))
+
+        return record
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(no_grad())
+        stack.enter_context(_eval_mode(module))
+        for name, part in parts:
+            stack.enter_context(part.register_forward_hook(recorder(name)))
+        args, kwargs = _arguments(module, example)
+        try:
+            module(*args, **kwargs)
+        except Exception as error:
+            raise ArgumentError(
+                "summarize: the forward pass must run on the example input (argument "
+                "example_input, or example_input_array of the module). "
+                f"Got {type(error).__name__}: {error} Give one that forward accepts, or none."
+            ) from error
+    return found
+
+
+@contextlib.contextmanager
+def _eval_mode(module: Module) -> Iterator[None]:
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def _arguments(module: Module, example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    first = next(iter(module.parameters()), None)
+
+    def place(leaf: Any) -> Any:
+        from minitorch import as_tensor
+
+        tensor = leaf if isinstance(leaf, Tensor) else as_tensor(leaf)
+        if first is None:
+            return tensor
+        floating = tensor.is_floating_point()
+        return tensor.to(device=first.device, dtype=first.dtype if floating else tensor.dtype)
+
+    placed = map_leaves(example, place)
+    if isinstance(placed, Mapping):
+        return (), dict(placed)
+    return (placed if isinstance(placed, tuple) else (placed,)), {}
+
+
+def _shape(value: Any) -> str:
+    if hasattr(value, "shape"):
+        return f"[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(_shape, value))})"
+    return type(value).__name__

@@ -1,0 +1,127 @@
+"""Where progress is shown: one line that changes, in a terminal or notebook, or lines in a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import sys
+from typing import Any, TextIO
+
+_TERMINAL = "{desc} {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt}{postfix}"
+_NOTEBOOK = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
+
+
+class LineDisplay:
+    """Writes whole lines: for log files and pipes."""
+
+    live = False
+
+    def show(self, label: str, done: int, total: int | None, tail: str) -> None:
+        """Does nothing: a file has no line that changes."""
+
+    def line(self, text: str) -> None:
+        """Writes one line to stderr."""
+        print(text, file=sys.stderr, flush=True)
+
+    def print(self, *values: Any, **options: Any) -> None:
+        """Prints."""
+        print(*values, **options)
+
+    def finish(self) -> None:
+        """Does nothing: every line is complete."""
+
+
+class LiveDisplay:
+    """Keeps one line up to date, by tqdm.
+
+    Args:
+        notebook: Use a widget, where ipywidgets is installed, in place of a terminal's line.
+    """
+
+    live = True
+
+    def __init__(self, *, notebook: bool = False) -> None:
+        self._notebook = notebook
+        self._widget = notebook and importlib.util.find_spec("ipywidgets") is not None
+        self._bar: Any = None
+
+    def show(self, label: str, done: int, total: int | None, tail: str) -> None:
+        """Redraws the line.
+
+        Args:
+            label: Text at its beginning.
+            done, total: Progress of the bar; the total may be unknown.
+            tail: Text at its end.
+        """
+        bar = self._bar
+        if bar is None:
+            self._bar = self._open(label, done, total, tail)
+            return
+        if bar.total != total:
+            if self._widget:
+                bar.reset(total)
+            bar.total = total
+        bar.desc, bar.n, bar.postfix = label, done, tail
+        bar.refresh()
+
+    def line(self, text: str) -> None:
+        """Does nothing: the line tells it already."""
+
+    def print(self, *values: Any, **options: Any) -> None:
+        """Prints above the line."""
+        if self._bar is None:
+            print(*values, **options)
+            return
+        file = options.pop("file", None) or sys.stdout
+        flush = options.pop("flush", False)
+        text = io.StringIO()
+        print(*values, file=text, **options)
+        self._bar.write(text.getvalue(), file=file, end="")
+        if flush:
+            file.flush()
+
+    def finish(self) -> None:
+        """Leaves the line as it is and goes on below it."""
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.close()
+
+    def _open(self, label: str, done: int, total: int | None, tail: str) -> Any:
+        kind = _bar_class(widget=self._widget)
+        return kind(
+            desc=label,
+            initial=done,
+            total=total,
+            postfix=tail,
+            file=sys.stdout if self._notebook else sys.stderr,
+            bar_format=_NOTEBOOK if self._widget else _TERMINAL,
+            dynamic_ncols=not self._notebook,
+            leave=True,
+        )
+
+
+def choose_display() -> LineDisplay | LiveDisplay:
+    """A line that changes in a terminal or notebook, lines elsewhere."""
+    if _in_notebook():
+        return LiveDisplay(notebook=True)
+    return LiveDisplay() if _is_terminal(sys.stderr) else LineDisplay()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    current = None if shell is None else shell.get_ipython()
+    return current is not None and "IPKernelApp" in current.config
+
+
+def _bar_class(*, widget: bool) -> Any:
+    if widget:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm import tqdm
+    # tqdm's monitor thread would redraw bars that are not updated by their own counter
+    return type("ProgressLine", (tqdm,), {"monitor_interval": 0})

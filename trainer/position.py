@@ -41,6 +41,12 @@ class Position:
         if self.epoch_done:
             self.next_epoch()
 
+    def rewind_window(self) -> None:
+        """Goes back to the start of a window whose gradients are lost."""
+        self.batch -= self.window
+        self.batches -= self.window
+        self.window = 0
+
     def next_epoch(self) -> None:
         """Moves to the start of the next epoch."""
         self.epoch += 1

@@ -222,13 +222,14 @@ class Run:
         trainer = self.trainer
         self._stack.close()
         trainer.metric_log.scope = None
-        if trainer._saving is Saving.LATER:
-            trainer._saving = Saving.NOW
+        if trainer._saving is Saving.NEVER:
+            trainer.position.rewind_window()
+            trainer.batch_was_cut = True
+        trainer._saving = Saving.NOW
         later: list[Exception] = []
         if self._began:
             if error is not None:
                 self._call_all(trainer.events.on_exception, (error,), later)
-            trainer._saving = Saving.NOW
             self._call_all(trainer.events.teardown, (self.stage,), later)
         trainer.phase = None
         trainer._batch = None
@@ -287,8 +288,7 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     """Callbacks that arguments of the Trainer ask for and that are not there yet."""
     from minitorch import callbacks as box
 
-    s = trainer.settings
-    added: list[Callback] = []
+    s, added = trainer.settings, []
 
     def missing(attribute: str) -> bool:
         return not any(hasattr(callback, attribute) for callback in present)

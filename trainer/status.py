@@ -60,6 +60,8 @@ class Status:
         lr_scheduler_configs: The schedules and when they move.
         is_last_batch: The current training batch is the epoch's last one.
         train_data, val_data: The loaders of the fit.
+        batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
+            batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
         precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
     """
@@ -90,6 +92,7 @@ class Status:
         self._stop_status: Ending = "stopped"
         self._end: tuple[str, str] | None = None
         self._saved_data: Any = None
+        self.batch_was_cut = False
         self.training_randomness: dict[str, Any] | None = None
         self._saving = Saving.NOW
         self._to_save: list[Any] = []
@@ -423,8 +426,10 @@ class Status:
         return min(per_epoch * self.max_epochs, limit)
 
     def data_state(self) -> Any:
-        """Position of the training loader, for checkpoints."""
-        return self.train_data.state_dict() if self.position.batch else None
+        """Position of the training loader, for checkpoints; None to count batches instead."""
+        if self.batch_was_cut or not self.position.batch:
+            return None
+        return self.train_data.state_dict()
 
     # Metrics and loggers.
 

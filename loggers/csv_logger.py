@@ -25,7 +25,8 @@ class CSVLogger(FileLogger):
     Args:
         save_dir: folder that holds all experiments.
         name: name of the experiment; "" for no folder of its own.
-        version: int for `version_N`, a text for that folder, None for the next free number.
+        version: int for `version_N`, a text for that folder, None for the next free number; another
+            logger's `version` shares its folder.
         prefix: text put before each name, with a "-" between.
         flush_logs_every_n_steps: rows that wait in memory before they are written.
         flush_secs: the longest time in seconds that a row waits in memory.

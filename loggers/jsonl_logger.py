@@ -26,7 +26,8 @@ class JSONLLogger(FileLogger):
     Args:
         save_dir: folder that holds all experiments.
         name: name of the experiment; "" for no folder of its own.
-        version: int for `version_N`, a text for that folder, None for the next free number.
+        version: int for `version_N`, a text for that folder, None for the next free number; another
+            logger's `version` shares its folder.
         prefix: text put before each name, with a "-" between.
         flush_secs: the longest time in seconds that a record waits in memory.
     """

@@ -32,7 +32,8 @@ class TensorBoardLogger(FileLogger):
     Args:
         save_dir: folder that holds all experiments.
         name: name of the experiment; "" for no folder of its own.
-        version: int for `version_N`, a text for that folder, None for the next free number.
+        version: int for `version_N`, a text for that folder, None for the next free number; another
+            logger's `version` shares its folder.
         log_graph: whether the Trainer passes the model's graph.
         default_hp_metric: log `hp_metric` = -1 with hyperparameters that come without metrics.
         prefix: text put before each name, with a "-" between.

@@ -121,6 +121,21 @@ def test_two_loggers_of_one_folder_keep_each_others_data(row: Any, tmp_path: Pat
     assert len(list(Path(one.log_dir).glob(row.pattern))) == 2
 
 
+def test_loggers_share_a_folder_by_version(tmp_path: Path) -> None:
+    first = loggers_package.TensorBoardLogger(tmp_path)
+    others = [
+        make(tmp_path, version=first.version)
+        for make in (loggers_package.CSVLogger, loggers_package.JSONLLogger)
+    ]
+    for logger in (first, *others):
+        logger.log_hyperparams({"lr": 0.1})
+        logger.log_metrics({"a": 1.0}, 0)
+        logger.finalize("success")
+    found = sorted(path.name for path in Path(first.log_dir).iterdir())
+    assert found[1:] == ["hparams.json", "metrics.csv", "metrics.jsonl"]
+    assert len(found) == 4
+
+
 def test_a_later_run_of_the_same_version_adds_to_it(row: Any, tmp_path: Path) -> None:
     for run in range(3):
         logger = row.make(tmp_path, version=0)

@@ -262,6 +262,8 @@ _FUNCTIONS = {
     "load": "io",
     "save": "io",
     "autocast": "amp",
+    "get_num_threads": "kernels.threads",
+    "set_num_threads": "kernels.threads",
 }
 
 

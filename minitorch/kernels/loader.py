@@ -7,6 +7,8 @@ import os
 import threading
 from types import ModuleType
 
+from . import threads
+
 _loaded: dict[str, ModuleType | None] = {}
 _reentrant = False  # the threading layer can be entered by several threads at once
 _forked = False  # this process was forked after its parent had compiled kernels
@@ -37,10 +39,12 @@ def _import(family: str) -> ModuleType | None:
     global _reentrant
     if os.environ.get("MINITORCH_KERNELS", "on") == "off":
         return None
+    threads.prepare()
     try:
         import numba  # noqa: F401
     except ImportError:
         return None
+    threads.apply()
     _reentrant = _has_layer("omppool") or _has_layer("tbbpool")
     return importlib.import_module(f"minitorch.kernels.cpu.{family}")
 

@@ -1,0 +1,63 @@
+"""One number governs compiled kernels and matrix products."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_info
+
+import minitorch as mt
+
+
+@pytest.fixture(autouse=True)
+def _put_back() -> Iterator[None]:
+    before = mt.get_num_threads()
+    yield
+    mt.set_num_threads(before)
+
+
+def test_the_number_reaches_kernels_and_blas() -> None:
+    import numba
+
+    mt.set_num_threads(1)
+    assert mt.get_num_threads() == 1
+    assert numba.get_num_threads() == 1
+    assert {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"} == {1}
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])
+def test_wrong_numbers(number: object) -> None:
+    with pytest.raises(mt.ArgumentError, match="must be a positive integer"):
+        mt.set_num_threads(number)  # type: ignore[arg-type]
+
+
+PROGRAM = """
+import os, minitorch as mt
+mt.set_num_threads(1)
+mt.erf(mt.ones(3))
+import numba
+print(numba.get_num_threads(), os.environ.get("GOMP_SPINCOUNT"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "spin"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+)
+def test_idle_kernel_threads_sleep_soon_unless_told_otherwise(
+    environment: dict[str, str], spin: str
+) -> None:
+    clean = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    out = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=clean | environment,
+        check=True,
+    )
+    assert out.stdout.split() == ["1", spin]

@@ -39,7 +39,9 @@ class DevicePlacement(Callback):
     def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         settings = trainer.settings
         self.device = choose_device(settings.accelerator, settings.devices)
-        self._array_type = backend.get(self.device.type).array_type
+        library = backend.get(self.device.type)
+        library.use(self.device.index)
+        self._array_type = library.array_type
         self._dtype = trainer.precision.input_dtype
         self._cast = _FLOATS - {self._dtype.numpy}
         self._hooks = (
@@ -74,7 +76,7 @@ class DevicePlacement(Callback):
                 if array.dtype in self._cast or type(array) is not self._array_type:
                     break
             else:
-                if self.device.index in (None, 0):
+                if self.device.type == "cpu":
                     return batch
         if hasattr(batch, "to") and not isinstance(batch, Tensor):
             return batch.to(self.device)

@@ -51,12 +51,11 @@ class FiniteGradients(Callback):
         on_host = trainer.device.type == "cpu"
         if not on_host and trainer.global_step % (trainer.log_every_n_steps or 50):
             return
-        for run in gradient_runs(parameters):
-            flat = run.array.reshape(-1)
-            square = flat.dot(flat)
-            value = float(square) if on_host else float(backend.to_host(square))
-            if not math.isfinite(value) and any(has_bad(p.grad) for p in parameters):
-                raise TrainerError(not_finite(trainer, module))
+        flat = [run.array.reshape(-1) for run in gradient_runs(parameters)]
+        total = sum(array.dot(array) for array in flat)
+        value = float(total) if on_host or not flat else float(backend.to_host(total))
+        if not math.isfinite(value) and any(has_bad(p.grad) for p in parameters):
+            raise TrainerError(not_finite(trainer, module))
 
 
 def not_finite(trainer: Trainer, module: TaskModule) -> str:

@@ -58,5 +58,6 @@ def make() -> Backend:
         move=_move,
         current_index=lambda: int(cupy.cuda.Device().id),
         device_count=lambda: int(cupy.cuda.runtime.getDeviceCount()),
+        use=lambda index: cupy.cuda.Device(_checked(index)).use(),
         synchronize=lambda: cupy.cuda.Device().synchronize(),
     )

@@ -27,6 +27,7 @@ class Backend:
         move: `(array, index)` to an array of the same library on another device.
         current_index: Number of the device that new arrays go to.
         device_count: How many devices there are.
+        use: Makes a device the one that new arrays go to and operations run on.
         synchronize: Waits until the device is idle.
     """
 
@@ -40,6 +41,7 @@ class Backend:
     move: Callable[[Any, int | None], Any]
     current_index: Callable[[], int | None]
     device_count: Callable[[], int]
+    use: Callable[[int | None], None]
     synchronize: Callable[[], None]
 
 
@@ -58,6 +60,7 @@ NUMPY = Backend(
     move=lambda array, index: array,
     current_index=lambda: None,
     device_count=lambda: 1,
+    use=lambda index: None,
     synchronize=lambda: None,
 )
 

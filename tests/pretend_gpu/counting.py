@@ -20,6 +20,8 @@ KINDS = (
 )
 _HERE = str(Path(__file__).parent)
 _NUMPY = str(Path(np.__file__).parent)
+# Transfers of a framework pass through its backend; the line that wants to be known is above it.
+_BOUNDARY = "/minitorch/backend/"
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Counters(Snapshot):
         self._lock = threading.Lock()
 
     def record(self, kind: str, nbytes: int = 0) -> None:
-        """Adds one event to the first line outside of this package and NumPy."""
+        """Adds one event to the first line outside of this package, NumPy and the backend."""
         line = _caller()
         with self._lock:
             lines = self._lines[kind]
@@ -134,7 +136,7 @@ def _caller() -> str:
 
 
 def _is_inside(filename: str) -> bool:
-    if filename.startswith(_NUMPY):
+    if filename.startswith(_NUMPY) or _BOUNDARY in filename:
         return True
     return filename.startswith(_HERE) and not Path(filename).name.startswith("test_")
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numba.extending import register_jitable
 
-from .norm import _FAST, _OPTIONS, exp_f32
+from .compile import FAST, kernel
+from .norm import exp_f32
 
 _F = np.float32
 _BLOCK = 4096
@@ -47,14 +48,14 @@ def _normal_cdf(x):  # type: ignore[no-untyped-def]
     return tail if x < 0 else _F(1) - tail
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _silu(x, y):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
             y[i] = x[i] * _sigmoid(x[i])
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _silu_backward(g, x, dx):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
@@ -62,14 +63,14 @@ def _silu_backward(g, x, dx):  # type: ignore[no-untyped-def]
             dx[i] = g[i] * (s * (_F(1) + x[i] * (_F(1) - s)))
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _gelu(x, y):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
             y[i] = x[i] * _normal_cdf(x[i])
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _gelu_backward(g, x, dx):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
@@ -77,14 +78,14 @@ def _gelu_backward(g, x, dx):  # type: ignore[no-untyped-def]
             dx[i] = g[i] * (_normal_cdf(x[i]) + x[i] * density)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _gelu_tanh(x, y):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
             y[i] = _F(0.5) * x[i] * (_F(1) + _tanh_of_gelu(x[i]))
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _gelu_tanh_backward(g, x, dx):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):

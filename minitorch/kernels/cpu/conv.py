@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from .compile import kernel
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@kernel()
 def _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
     n, c, h, w = x.shape
     oh, ow = cols.shape[4], cols.shape[5]
@@ -35,7 +37,7 @@ def _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyp
                         out[b] = source[b * sw + offset]
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@kernel()
 def _add_patches(out, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
     n, c, h, w = out.shape
     oh, ow = cols.shape[4], cols.shape[5]

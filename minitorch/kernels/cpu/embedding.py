@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from .compile import kernel
 
 _COLUMNS = 64
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@kernel()
 def _add_rows(out, index, rows):  # type: ignore[no-untyped-def]
     n, width = rows.shape
     for block in prange((width + _COLUMNS - 1) // _COLUMNS):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from .norm import _FAST, _OPTIONS, exp_f32
+from .compile import FAST, kernel
+from .norm import exp_f32
 
 _F = np.float32
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _log_sum_exp(x, out):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for i in prange(rows):
@@ -25,7 +26,7 @@ def _log_sum_exp(x, out):  # type: ignore[no-untyped-def]
         out[i, 0] = top + np.log(total)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _cross_entropy_backward(x, lse, target, factor, dx):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for i in prange(rows):

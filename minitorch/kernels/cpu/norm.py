@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numba.extending import register_jitable
 
+from .compile import FAST, kernel
+
 _F = np.float32
-_OPTIONS = {"cache": True, "parallel": True, "nogil": True, "error_model": "numpy"}
-# reassoc and contract let sums become vector code; nnan and ninf must stay off.
-_FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 @register_jitable
@@ -38,7 +37,7 @@ def exp_f32(x):  # type: ignore[no-untyped-def]
     return y if x > _F(-87.3) else (_F(0) if x == x else x)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _softmax_f32(x, y, log):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for i in prange(rows):
@@ -61,7 +60,7 @@ def _softmax_f32(x, y, log):  # type: ignore[no-untyped-def]
                 y[i, j] /= total
 
 
-@njit(**_OPTIONS)
+@kernel()
 def _softmax_f64(x, y, log):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for i in prange(rows):
@@ -83,7 +82,7 @@ def _softmax_f64(x, y, log):  # type: ignore[no-untyped-def]
                 y[i, j] /= total
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _softmax_backward(g, y, dx):  # type: ignore[no-untyped-def]
     rows, n = y.shape
     for i in prange(rows):
@@ -94,7 +93,7 @@ def _softmax_backward(g, y, dx):  # type: ignore[no-untyped-def]
             dx[i, j] = y[i, j] * (g[i, j] - dot)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _log_softmax_backward_f32(g, y, dx):  # type: ignore[no-untyped-def]
     rows, n = y.shape
     for i in prange(rows):
@@ -105,7 +104,7 @@ def _log_softmax_backward_f32(g, y, dx):  # type: ignore[no-untyped-def]
             dx[i, j] = g[i, j] - exp_f32(y[i, j]) * total
 
 
-@njit(**_OPTIONS)
+@kernel()
 def _log_softmax_backward_f64(g, y, dx):  # type: ignore[no-untyped-def]
     rows, n = y.shape
     for i in prange(rows):
@@ -156,7 +155,7 @@ def log_softmax_backward(g: Any, y: Any) -> Any:
 _BLOCK = 32  # rows whose sums are formed together; fixed, so that sums do not depend on threads
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _layer_norm(x, w, b, y, mean, rstd, eps):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for i in prange(rows):
@@ -182,7 +181,7 @@ def _layer_norm(x, w, b, y, mean, rstd, eps):  # type: ignore[no-untyped-def]
                 y[i, j] += b[j]
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _layer_norm_backward(g, x, w, mean, rstd, dx, dw, db):  # type: ignore[no-untyped-def]
     rows, n = x.shape
     for block in prange(dw.shape[0]):
@@ -232,7 +231,7 @@ def layer_norm_backward(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[A
     return dx, dw.sum(0), db.sum(0)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _channel_statistics(x, mean, var):  # type: ignore[no-untyped-def]
     n, channels, length = x.shape
     for c in prange(channels):
@@ -253,7 +252,7 @@ def _channel_statistics(x, mean, var):  # type: ignore[no-untyped-def]
         var[c] = square / (n * length)
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _channel_affine(x, scale, shift, y):  # type: ignore[no-untyped-def]
     n, channels, length = x.shape
     for p in prange(n * channels):
@@ -263,7 +262,7 @@ def _channel_affine(x, scale, shift, y):  # type: ignore[no-untyped-def]
             y[i, c, k] = x[i, c, k] * a + b
 
 
-@njit(**_OPTIONS, fastmath=_FAST)
+@kernel(fastmath=FAST)
 def _batch_norm_backward(g, x, mean, rstd, scale, training, dx, dw, db):  # type: ignore[no-untyped-def]
     n, channels, length = x.shape
     for c in prange(channels):

@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from .compile import kernel
 
 
-@njit(cache=True, parallel=True)
+@kernel()
 def _erf(x, y):  # type: ignore[no-untyped-def]
     for i in prange(x.size):
         y[i] = math.erf(x[i])

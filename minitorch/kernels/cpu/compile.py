@@ -1,0 +1,52 @@
+"""How kernels are compiled: once for one thread and once for all, chosen by the work at hand."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from numba import njit
+
+# Elements of the first argument from which a second thread pays. Waking one costs microseconds on
+# a quiet machine and milliseconds on a busy one.
+PARALLEL_FROM = 32768
+
+# Sums may be reordered so that they become vector code; nan and inf stay what they are.
+FAST = frozenset(("reassoc", "contract", "nsz", "arcp"))
+
+
+class Kernel:
+    """A function on arrays, compiled by numba on first use and cached on disk.
+
+    `prange` in the body shares out the work where the first array is large; results per element
+    do not depend on the number of threads.
+
+    Args:
+        body: The Python function; its first argument is an array whose size tells the work.
+        fastmath: Which liberties the compiler takes.
+    """
+
+    def __init__(self, body: Callable[..., None], fastmath: Iterable[str] = ()) -> None:
+        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options["fastmath"] = set(fastmath) or False
+        self.parallel = njit(**options, parallel=True)(body)
+        self.serial = njit(**options)(_twin(body))
+
+    def __call__(self, *args: Any) -> None:
+        """Runs the kernel."""
+        (self.parallel if args[0].size >= PARALLEL_FROM else self.serial)(*args)
+
+
+def _twin(body: Callable[..., None]) -> Callable[..., None]:
+    """The same function under another name, since numba's cache goes by the name."""
+    twin = types.FunctionType(
+        body.__code__, body.__globals__, body.__name__, body.__defaults__, body.__closure__
+    )
+    twin.__qualname__ = f"{body.__qualname__}_serial"
+    return twin
+
+
+def kernel(*, fastmath: Iterable[str] = ()) -> Callable[[Callable[..., None]], Kernel]:
+    """Decorator for the body of a Kernel."""
+    return lambda body: Kernel(body, fastmath)

@@ -14,7 +14,7 @@ from minitorch.callbacks.checkpoint_files import ENDING, duplicate, free_path, r
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.callbacks.monitor import Mode, Watched, direction, key, refuse
-from minitorch.errors import ArgumentError, TrainerError
+from minitorch.errors import ArgumentError
 
 if TYPE_CHECKING:
     from minitorch.callbacks.core.metric import Final
@@ -48,8 +48,7 @@ class ModelCheckpoint(Callback):
         verbose: Print what is saved.
         save_last: See above.
         save_top_k: Number of files that stay; -1 keeps all, 0 none.
-        save_on_exception: Save when an exception ends the run; the weights only, if it came in
-            the middle of a step.
+        save_on_exception: Save when an exception ends the run, as "exception-epoch=3-step=70.ckpt".
         save_weights_only: Leave out what resuming needs.
         auto_insert_metric_name: Write "epoch=3" instead of "3" into names.
         every_n_train_steps: Save after every so many updates.
@@ -257,10 +256,7 @@ class ModelCheckpoint(Callback):
         self._training = False
         name = f"exception-epoch={trainer.current_epoch}-step={trainer.global_step}"
         path = self._free(os.path.join(self._folder, name))
-        try:
-            trainer.save_checkpoint(path, weights_only=self.save_weights_only)
-        except TrainerError:
-            trainer.save_checkpoint(path, weights_only=True)
+        trainer.save_checkpoint(path, weights_only=self.save_weights_only)
         exception.add_note(f"ModelCheckpoint saved {path}")
 
     def _look(self, trainer: Trainer) -> None:

@@ -78,7 +78,7 @@ class EarlyStopping(Callback):
         self.wait_count = 0
         self.stopped_epoch = 0
         self.stopping_reason = ""
-        self._failed = False
+        self._cause = ""
         self._seen = -1
         self._first_batch = True
         self._watched = Watched(f"EarlyStopping: monitor={self.monitor!r}", self.monitor)
@@ -155,25 +155,24 @@ class EarlyStopping(Callback):
             return
         self._seen = final.stamp
         value, limit, bound = final.value, self.stopping_threshold, self.divergence_threshold
-        self.stopping_reason, self._failed = "", False
+        self._cause = self.stopping_reason = ""
         if self.check_finite and not math.isfinite(value):
-            self._failed = True
-            self.stopping_reason = (
-                f"{self.monitor} = {value} is not finite (epoch {trainer.current_epoch}, "
-                f"update {trainer.global_step})"
-            )
+            where = f"epoch {trainer.current_epoch}, update {trainer.global_step}"
+            self._want("failure", f"{self.monitor} = {value} is not finite ({where})")
         elif limit is not None and better(value, limit, self.mode):
-            self.stopping_reason = f"{self.monitor} = {value:.6g} is better than {limit:.6g}"
+            self._want("threshold", f"{self.monitor} = {value:.6g} is better than {limit:.6g}")
         elif bound is not None and better(bound, value, self.mode):
-            self._failed = True
-            self.stopping_reason = f"{self.monitor} = {value:.6g} is worse than {bound:.6g}"
+            self._want("failure", f"{self.monitor} = {value:.6g} is worse than {bound:.6g}")
         elif self._improves(value):
             self._improved(trainer, value)
         else:
             self.wait_count += 1
             if self.wait_count >= self.patience:
-                self.stopping_reason = self._waited()
+                self._want("patience", self._waited())
         self._stop_if_allowed(trainer)
+
+    def _want(self, cause: str, reason: str) -> None:
+        self._cause, self.stopping_reason = cause, reason
 
     def _improves(self, value: float) -> bool:
         best, delta = self.best_score, self.min_delta
@@ -192,14 +191,15 @@ class EarlyStopping(Callback):
         return f"{self.monitor} did not improve for {self.wait_count} values in a row ({best})"
 
     def _stop_if_allowed(self, trainer: Trainer) -> None:
-        if not self.stopping_reason:
+        if not self._cause:
             return
         finished = trainer.current_epoch + trainer.position.epoch_done
         enough = finished >= trainer.min_epochs and trainer.global_step >= trainer.min_steps
-        if enough or self._failed:
+        failed = self._cause == "failure"
+        if enough or failed:
             self.stopped_epoch = trainer.current_epoch
-            status = "failed" if self._failed else "stopped"
-            trainer.stop(f"EarlyStopping: {self.stopping_reason}", status=status)  # type: ignore[arg-type]
+            reason = f"EarlyStopping: {self.stopping_reason}"
+            trainer.stop(reason, status="failed" if failed else "stopped")
 
     # State.
 
@@ -217,7 +217,7 @@ class EarlyStopping(Callback):
             "wait_count": self.wait_count,
             "stopped_epoch": self.stopped_epoch,
             "stopping_reason": self.stopping_reason,
-            "failed": self._failed,
+            "cause": self._cause,
             "seen": self._seen,
         }
 
@@ -226,8 +226,10 @@ class EarlyStopping(Callback):
         self.wait_count = state_dict["wait_count"]
         self.stopped_epoch = state_dict["stopped_epoch"]
         self.stopping_reason = state_dict["stopping_reason"]
-        self._failed = state_dict["failed"]
+        self._cause = state_dict["cause"]
         self._seen = state_dict["seen"]
+        if self._cause == "patience" and self.wait_count < self.patience:
+            self._cause = self.stopping_reason = ""  # patience was raised for the resumed run
 
 
 def _number(value: Any) -> bool:

@@ -44,7 +44,7 @@ class FitResult:
             limit) or "interrupted" (Ctrl-C).
         reason: One sentence saying why it ended.
         best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one.
-        last: The newest checkpoint file, or the module itself if none was written.
+        last: The checkpoint of the final state, or the module itself if none was written.
         history: For each logged name the points (global_step, value), as loggers received them:
             step values every `log_every_n_steps` updates, epoch values once per epoch.
         epochs: Finished epochs.

@@ -49,9 +49,9 @@ class Costs:
             assert seen.host_to_device.calls == made, seen.report("host_to_device")
 
 
-def leaves(row: Row, shapes: Any, device: str) -> list[Any]:
-    """The sample of a row as float32 leaves."""
-    samples = row.sample(shapes, np.float32)
+def leaves(row: Row, shapes: Any, device: str, dtype: Any = np.float64) -> list[Any]:
+    """The sample of a row as leaves; in float64 two orders of summation agree closely."""
+    samples = row.sample(shapes, dtype)
     return [mt.tensor(array, device=device).requires_grad_() for array in samples]
 
 
@@ -89,9 +89,9 @@ def scalar(results: list[Any]) -> Any:
 def check_results(row: Row, device: str, gpu: ModuleType, costs: Costs) -> None:
     """Checks that the row gives on `device`, which is the current one, what it gives on the CPU."""
     for shapes in row.shapes:
-        on_cpu = flat(row.call(mt, *leaves(row, shapes, "cpu")))
+        on_cpu = flat(row.call(mt, *leaves(row, shapes, "cpu", np.float32)))
         with gpu.cuda.Device(int(device[-1])):
-            inputs, m = leaves(row, shapes, device), On(device)
+            inputs, m = leaves(row, shapes, device, np.float32), On(device)
             with gpu.counters.watch() as seen:
                 on_device = flat(row.call(m, *inputs))
         check_equal(on_device, on_cpu, device)

@@ -43,7 +43,8 @@ def padded(x: Any, window: Window, value: float = 0.0) -> Any:
         return x
     h, w = x.shape[-2:]
     out = backend.namespace(x).full((*x.shape[:-2], h + t + b, w + left + right), value, x.dtype)
-    out[..., t : t + h, left : left + w] = x
+    # Rows that no window reaches have negative padding: they are cut off.
+    out[..., t : t + h, left : left + w] = x[..., : out.shape[-2] - t, : out.shape[-1] - left]
     return out
 
 

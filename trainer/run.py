@@ -288,7 +288,8 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     """Callbacks that arguments of the Trainer ask for and that are not there yet."""
     from minitorch import callbacks as box
 
-    s, added = trainer.settings, []
+    s = trainer.settings
+    added: list[Callback] = []
 
     def missing(attribute: str) -> bool:
         return not any(hasattr(callback, attribute) for callback in present)

@@ -1,5 +1,7 @@
 """Automatic differentiation: recording, backward, and the tools around them."""
 
+from typing import TYPE_CHECKING
+
 from .mode import (
     detect_anomaly,
     enable_grad,
@@ -9,6 +11,11 @@ from .mode import (
     set_detect_anomaly,
     set_grad_enabled,
 )
+
+if TYPE_CHECKING:
+    from .check import gradcheck, gradgradcheck
+    from .engine import backward, grad
+    from .function import Function, once_differentiable
 
 __all__ = [
     "Function",
@@ -21,6 +28,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "once_differentiable",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

@@ -27,7 +27,8 @@ def apply() -> None:
     if _wanted is not None:
         import numba
 
-        numba.set_num_threads(min(_wanted, numba.config.NUMBA_NUM_THREADS))
+        most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+        numba.set_num_threads(min(_wanted, most))
 
 
 def set_num_threads(number: int) -> None:

@@ -188,7 +188,8 @@ class Embedding(Module):
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
     ) -> Embedding:
         """An embedding with the given table f[rows, width], frozen unless told otherwise."""
-        made = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings)
+        rows, width = embeddings.shape
+        made = cls(rows, width, padding_idx=padding_idx, _weight=embeddings)
         made.weight.requires_grad_(not freeze)
         return made
 

@@ -48,11 +48,11 @@ def _sizes(
         high.append((outputs - 1) * s + d * (k - 1) + 1 - n - p)
     one, none = (1,) * (2 - axes), (0,) * (2 - axes)
     return Window(
-        one + kernels,
-        one + steps,
-        none + low,
-        none + tuple(high),
-        one + gaps,  # type: ignore[arg-type]
+        one + kernels,  # type: ignore[arg-type]
+        one + steps,  # type: ignore[arg-type]
+        none + low,  # type: ignore[arg-type]
+        none + tuple(high),  # type: ignore[arg-type]
+        one + gaps,
     )
 
 

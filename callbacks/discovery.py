@@ -61,7 +61,7 @@ def _make(entry: importlib.metadata.EntryPoint) -> Discovered | None:
         warnings.warn(
             f"callback plug-in {source} is left out: {type(error).__name__}: {error}. "
             f"Update or remove the package, or set {SWITCH}=0 to use no plug-ins.",
-            RuntimeWarning,
+            UserWarning,
             stacklevel=3,
         )
         return None

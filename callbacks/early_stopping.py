@@ -135,7 +135,7 @@ class EarlyStopping(Callback):
             warnings.warn(
                 f"EarlyStopping: monitor={self.monitor!r} had no value in this run, so that it "
                 "could not stop it. Log it once per epoch, in validation_step for example.",
-                RuntimeWarning,
+                UserWarning,
                 stacklevel=2,
             )
 

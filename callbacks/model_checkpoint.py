@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +243,7 @@ class ModelCheckpoint(Callback):
         if self.save_last is not False:
             holder = self._holder(trainer)
             if holder is None:
-                self._save_last(trainer, None)
+                self._save_last(trainer)
             else:
                 self._note_last(trainer, holder.last_model_path)
         if self.monitor is not None and self.save_top_k and not self._ranking.entries:
@@ -291,7 +293,7 @@ class ModelCheckpoint(Callback):
         return finals
 
     def _save_if_ready(self, trainer: Trainer, *, at_least_last: bool) -> None:
-        finals, path = self._finals(trainer), None
+        finals = self._finals(trainer)
         if finals is not None:
             self._due = False
             newest = max((final.stamp for final in finals.values()), default=self._seen + 1)
@@ -300,12 +302,12 @@ class ModelCheckpoint(Callback):
             self._seen = newest
             values = {name: final.value for name, final in finals.items()}
             counters = {"epoch": trainer.current_epoch, "step": trainer.global_step}
-            path = self._save(trainer, {**values, **counters})
+            self._save(trainer, {**values, **counters})
         if self.save_last and (finals is not None or at_least_last):
-            if path is not None or self._last_batches != trainer.position.batches:
-                self._save_last(trainer, path)
+            if self._last_batches != trainer.position.batches:
+                self._save_last(trainer)
 
-    def _save(self, trainer: Trainer, values: dict[str, float]) -> str | None:
+    def _save(self, trainer: Trainer, values: dict[str, float]) -> None:
         """Writes the file if it is good enough to stay, and removes the one it displaces."""
         score = float(self._saves) if self.monitor is None else values[self.monitor]
         finite, ranking = math.isfinite(score), self._ranking
@@ -314,42 +316,41 @@ class ModelCheckpoint(Callback):
                 f"is {score} after update {trainer.global_step}. A value that is not finite is "
                 "never ranked, so that this checkpoint cannot become the best one."
             )
-        keeps_all = ranking.k == -1
-        if not ranking.admits(score) and not keeps_all:
-            return None
+        if not ranking.admits(score) and ranking.k != -1:
+            return
         leaving = ranking.displaced_by(score)
-        stem = os.path.join(self._folder, self._name.render(values))
-        path = self._free(stem, leaving)
+        path = self._free(os.path.join(self._folder, self._name.render(values)), leaving)
         self._saves += 1
-        before, last = list(ranking.entries), (self.last_model_path, self._last_batches)
-        if finite:
-            ranking.add(path, score)
-        if self.save_last is not False:
-            self._note_last(trainer, self._own_last() if self.save_last else path)
-        try:
+        with self._undone_by_errors():
+            if finite:
+                ranking.add(path, score)
+            if self.save_last is not False:
+                self._note_last(trainer, self._own_last() if self.save_last else path)
             trainer.save_checkpoint(path, weights_only=self.save_weights_only)
-        except BaseException:
-            ranking.entries = before
-            self.last_model_path, self._last_batches = last
-            raise
+            if self.save_last:
+                duplicate(path, self._own_last())
+        # the last checkpoint ranks what is there: it is replaced before the file goes
         if leaving is not None and leaving != path:
             remove_inside(self._folder, leaving)
         self._tell(trainer, path, score)
-        return path
 
-    def _save_last(self, trainer: Trainer, source: str | None) -> None:
-        """Brings the last checkpoint up to date, from a file that was just written or a new one."""
+    def _save_last(self, trainer: Trainer) -> None:
         target = self._own_last()
-        before = self.last_model_path, self._last_batches
-        self._note_last(trainer, target)
+        with self._undone_by_errors():
+            self._note_last(trainer, target)
+            trainer.save_checkpoint(target, weights_only=self.save_weights_only)
+        self._tell(trainer, target, None)
+
+    @contextlib.contextmanager
+    def _undone_by_errors(self) -> Iterator[None]:
+        """What is noted before a file is written, so that the file holds it, is taken back."""
+        entries = list(self._ranking.entries)
+        last = self.last_model_path, self._last_batches
         try:
-            if source is None:
-                trainer.save_checkpoint(target, weights_only=self.save_weights_only)
-                self._tell(trainer, target, None)
-            else:
-                duplicate(source, target)
+            yield
         except BaseException:
-            self.last_model_path, self._last_batches = before
+            self._ranking.entries = entries
+            self.last_model_path, self._last_batches = last
             raise
 
     def _note_last(self, trainer: Trainer, path: str) -> None:
@@ -383,7 +384,7 @@ class ModelCheckpoint(Callback):
         if not self._warned:
             self._warned = True
             text = f"ModelCheckpoint: monitor={self.monitor!r} {what}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            warnings.warn(text, UserWarning, stacklevel=2)
 
     def _tell(self, trainer: Trainer, path: str, score: float | None) -> None:
         if self.verbose:
@@ -419,11 +420,12 @@ class ModelCheckpoint(Callback):
         found = [(self._find(path), score) for path, score in state_dict["kept"]]
         entries = [(path, score) for path, score in found if path is not None]
         if len(entries) < len(found):
+            folders = dict.fromkeys((state_dict["dirpath"], self._folder))
             warnings.warn(
                 f"ModelCheckpoint: {len(found) - len(entries)} of {len(found)} files that the "
-                f"checkpoint ranks are in neither {state_dict['dirpath']} nor {self.dirpath}. "
+                f"checkpoint ranks are no longer in {' or '.join(folders)}. "
                 "They are left out of the ranking.",
-                RuntimeWarning,
+                UserWarning,
                 stacklevel=2,
             )
         self._ranking.entries = []

@@ -56,7 +56,7 @@ class LoggerGroup:
                     f"{type(error).__name__}: {error}. Training goes on without it."
                 )
                 self.failures.append(text)
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def make_loggers(logger: Any, root_dir: str) -> list[Any]:

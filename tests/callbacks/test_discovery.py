@@ -93,7 +93,7 @@ def test_broken_plug_in_is_named_and_left_out(plug_in: Any, case: str) -> None:
     plug_in(line, "y = fake_meter:Meter")
     source = line.replace("x = ", "")
     message = rf"callback plug-in x \({source}\) of fake-meter 1.2 is left out: {error}"
-    with pytest.warns(RuntimeWarning, match=message) as caught:
+    with pytest.warns(UserWarning, match=message) as caught:
         result = fit(Linear(), max_epochs=1)
     assert "set MINITORCH_CALLBACK_PLUGINS=0 to use no plug-ins" in str(caught[0].message)
     assert len(caught) == 1

@@ -261,7 +261,7 @@ def test_step_value_of_a_name_that_validation_aggregates() -> None:
 
 def test_not_strict_warns_at_the_end() -> None:
     stop = EarlyStopping("val/accuracy", mode="max", strict=False)
-    with pytest.warns(RuntimeWarning, match=r"monitor='val/accuracy' had no value in this run"):
+    with pytest.warns(UserWarning, match=r"monitor='val/accuracy' had no value in this run"):
         result = fit(Linear(), stop, max_epochs=2)
     assert result.status == "completed"
 

@@ -177,7 +177,7 @@ def test_best_k(case: str, tmp_path: Path) -> None:
         tmp_path, "{epoch}", monitor="val/score", mode=mode, save_top_k=k, save_last=False
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
         result = fit(Scripted(scores), keep, max_epochs=len(scores))
     paths = [str(tmp_path / f"epoch={epoch}.ckpt") for epoch in best]
     assert list(keep.best_k_models) == paths
@@ -197,16 +197,14 @@ def test_best_k(case: str, tmp_path: Path) -> None:
 
 def test_value_that_is_not_finite_is_named_once(tmp_path: Path) -> None:
     keep = ModelCheckpoint(tmp_path, monitor="val/score", mode="min")
-    with pytest.warns(
-        RuntimeWarning, match=r"'val/score' is nan after update 4.*never ranked"
-    ) as w:
+    with pytest.warns(UserWarning, match=r"'val/score' is nan after update 4.*never ranked") as w:
         fit(Scripted([NAN, 1, NAN]), keep, max_epochs=3)
     assert len(w) == 1
 
 
 def test_nothing_ranked_is_named(tmp_path: Path) -> None:
     keep = ModelCheckpoint(tmp_path, monitor="val/loss", mode="min")
-    with pytest.warns(RuntimeWarning, match=r"no finite value for whole epochs.*none is the best"):
+    with pytest.warns(UserWarning, match=r"no finite value for whole epochs.*none is the best"):
         fit(Linear(), keep, max_steps=2)
     assert names(tmp_path) == ["last"]
 
@@ -525,7 +523,7 @@ def test_missing_files_leave_the_ranking(tmp_path: Path) -> None:
     fit(Scripted([3]), keep, max_epochs=1)
     os.remove(tmp_path / "epoch=0.ckpt")
     with pytest.warns(
-        RuntimeWarning, match=r"1 of 1 files that the checkpoint ranks are in neithe"
+        UserWarning, match=r"1 of 1 files that the checkpoint ranks are no longer in"
     ):
         fit(Scripted([3, 4]), keep, ckpt=tmp_path / "last.ckpt", max_epochs=2)
     assert keep.best_model_score == 4

@@ -76,7 +76,7 @@ def test_broken_logger_is_dropped_with_one_warning() -> None:
     trainer = quiet(max_epochs=1, logger=[broken, good])
     assert trainer.logger is broken
     text = r"Broken.log_metrics failed and this logger is dropped: OSError: disk full."
-    with pytest.warns(RuntimeWarning, match=text) as caught:
+    with pytest.warns(UserWarning, match=text) as caught:
         result = trainer.fit(Regression(), loader())
     assert len(caught) == 1
     assert trainer.loggers == [good]

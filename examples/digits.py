@@ -19,8 +19,8 @@ class DigitClassifier(TaskModule):
         self.save_hyperparameters()
         self.net = nn.Sequential(
             *(nn.Conv2d(1, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()),
-            *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.BatchNorm2d(2 * width), nn.ReLU()),
-            *(nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(dropout)),
+            *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.MaxPool2d(2)),
+            *(nn.BatchNorm2d(2 * width), nn.ReLU(), nn.Flatten(), nn.Dropout(dropout)),
             *(nn.Linear(2 * width * 4 * 4, 64), nn.ReLU(), nn.Linear(64, 10)),
         )
 
@@ -81,7 +81,7 @@ def save_curves(history, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--max-epochs", type=int, default=30)
+    parser.add_argument("--max-epochs", type=int, default=20)
     parser.add_argument("--log-dir", default="runs")
     parser.add_argument("--plot", default="loss.png")
     args = parser.parse_args()
@@ -94,7 +94,7 @@ def main() -> None:
     trainer = Trainer(
         max_epochs=args.max_epochs,
         callbacks=[
-            EarlyStopping("val/loss", mode="min", patience=5),
+            EarlyStopping("val/loss", mode="min", patience=4),
             ModelCheckpoint(monitor="val/loss", mode="min"),
             LearningRateMonitor(),
         ],

@@ -18,14 +18,14 @@ from minitorch.trainer import TaskModule, Trainer
 class Fashion(TaskModule):
     """Two blocks of convolution, and two linear layers, for images (B, 1, 28, 28)."""
 
-    def __init__(self, total_steps: int, width: int = 32, max_lr: float = 4e-3) -> None:
+    def __init__(self, total_steps: int, width: int = 24, max_lr: float = 4e-3) -> None:
         super().__init__()
         self.save_hyperparameters()
         self.net = nn.Sequential(
-            *(nn.Conv2d(1, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()),
-            nn.MaxPool2d(2),
-            *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.BatchNorm2d(2 * width), nn.ReLU()),
-            nn.MaxPool2d(2),
+            *(nn.Conv2d(1, width, 3, padding=1), nn.MaxPool2d(2)),
+            *(nn.BatchNorm2d(width), nn.ReLU()),
+            *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.MaxPool2d(2)),
+            *(nn.BatchNorm2d(2 * width), nn.ReLU()),
             *(nn.Flatten(), nn.Dropout(0.3), nn.Linear(2 * width * 7 * 7, 128), nn.ReLU()),
             *(nn.Dropout(0.3), nn.Linear(128, 10)),
         )

@@ -59,9 +59,8 @@ class Run:
         arguments.check(trainer.settings)
         trainer._module, trainer.stage = module, self.stage
         module._task.trainer = trainer
-        if trainer.settings.profiler is not None and trainer.profiler is None:
-            given = trainer.settings.profiler
-            trainer.profiler = SimpleProfiler() if given == "simple" else given
+        given = trainer.settings.profiler
+        trainer.profiler = SimpleProfiler() if given == "simple" else given
         self._complete_callbacks()
         for callback in trainer.callbacks:
             callback._trainer = trainer

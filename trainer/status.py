@@ -66,6 +66,11 @@ class Status:
         precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
     """
 
+    # What programs written for several processes ask for.
+    is_global_zero = True
+    global_rank = local_rank = node_rank = 0
+    world_size = num_devices = num_nodes = 1
+
     events: Events
     train_data: Batches
     _training_step: Callable[..., Any]

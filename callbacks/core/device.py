@@ -34,7 +34,7 @@ class DevicePlacement(Callback):
         self._array_type: type = np.ndarray
         self._cast: frozenset[Any] = frozenset()
         self._dtype = dtypes.float32
-        self._hooks = (False, False)
+        self._hooks = (False, False, False)
 
     def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         settings = trainer.settings
@@ -46,6 +46,7 @@ class DevicePlacement(Callback):
         self._cast = _FLOATS - {self._dtype.numpy}
         self._hooks = (
             trainer.overrides("on_before_batch_transfer"),
+            trainer.overrides("transfer_batch_to_device"),
             trainer.overrides("on_after_batch_transfer"),
         )
         module.to(self.device)
@@ -53,10 +54,13 @@ class DevicePlacement(Callback):
     def transform_batch(
         self, trainer: Trainer, module: TaskModule, batch: Any, dataloader_idx: int
     ) -> Any:
-        before, after = self._hooks
+        before, own, after = self._hooks
         if before:
             batch = module.on_before_batch_transfer(batch, dataloader_idx)
-        batch = self.place(batch)
+        if own:
+            batch = module.transfer_batch_to_device(batch, self.device, dataloader_idx)
+        else:
+            batch = self.place(batch)
         if after:
             batch = module.on_after_batch_transfer(batch, dataloader_idx)
         return batch

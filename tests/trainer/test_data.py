@@ -225,6 +225,21 @@ def test_transfer_hooks() -> None:
     fit(Task(), [(X, Y)], max_epochs=1)
 
 
+def test_own_transfer_of_a_batch() -> None:
+    class Pack:
+        def __init__(self, x: Any, y: Any) -> None:
+            self.x, self.y = x, y
+
+    class Task(Regression):
+        def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+            assert device == mt.device("cpu")
+            if isinstance(batch, Pack):
+                return super().transfer_batch_to_device((batch.x, batch.y), device, dataloader_idx)
+            return super().transfer_batch_to_device(batch, device, dataloader_idx)
+
+    assert fit(Task(), [Pack(X, Y), (X, Y)], max_epochs=1).global_step == 2
+
+
 class Count(Callback):
     """Counts batches of every phase."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,17 +52,7 @@ def clip_grad_norm_(
     total = _total(runs, _order(norm_type))
     if error_if_nonfinite:
         check_finite(total, norm_type, [p.grad for p in params if p.grad is not None])
-    if _on_host(total):
-        factor = limit / (float(total) + 1e-6)
-        if factor < 1.0 and math.isfinite(factor) and math.isfinite(total):
-            scale_runs(runs, factor)
-            _note(params, "clip_grad_norm_")
-        return wrap(total)
-    xp = backend.namespace(total)
-    factors = xp.where(xp.isfinite(total), xp.minimum(limit / (total + 1e-6), 1.0), 1.0)
-    for run in runs:
-        run.array[...] = run.array * factors.astype(run.array.dtype)
-    _note(params, "clip_grad_norm_")
+    _shrink(params, runs, limit, total, "clip_grad_norm_")
     return wrap(total)
 
 
@@ -82,7 +72,9 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     for run in gradient_runs(params):
         array = run.array
         array[...] = backend.namespace(array).clip(array, -limit, limit)
-    _note(params, "clip_grad_value_")
+    for p in params:
+        if p.grad is not None:
+            p.grad._bump("clip_grad_value_")
 
 
 def get_total_norm(
@@ -128,11 +120,31 @@ def clip_grads_with_norm_(
         ArgumentError: `parameters` is a generator that was used before.
     """
     params = _listed("clip_grads_with_norm_", parameters)
-    total = float(total_norm)
-    factor = _number("clip_grads_with_norm_", "max_norm", max_norm) / (total + 1e-6)
-    if math.isfinite(total) and factor < 1.0:
-        scale_runs(gradient_runs(params), factor)
-        _note(params, "clip_grads_with_norm_")
+    limit = _number("clip_grads_with_norm_", "max_norm", max_norm)
+    total = total_norm._array if isinstance(total_norm, Tensor) else np.array(float(total_norm))
+    _shrink(params, gradient_runs(params), limit, total, "clip_grads_with_norm_")
+
+
+def _shrink(params: list[Any], runs: list[Run], limit: float, total: Any, name: str) -> None:
+    """Scales gradients so that a norm of `total` becomes at most `limit`; waits for no device."""
+    host = [run for run in runs if type(run.array) is np.ndarray]
+    if isinstance(total, np.ndarray):
+        factor = limit / (float(total) + 1e-6)
+        if not math.isfinite(total) or factor >= 1.0:
+            return
+        scale_runs(host, factor)
+        for run in runs:
+            if type(run.array) is not np.ndarray:
+                run.array *= factor
+    else:
+        xp = backend.namespace(total)
+        factors = xp.where(xp.isfinite(total), xp.minimum(limit / (total + 1e-6), 1.0), 1.0)
+        for run in runs:
+            there = backend.transfer(factors, backend.device_of(run.array))
+            run.array *= there.astype(run.array.dtype)
+    for p in params:
+        if p.grad is not None:
+            p.grad._bump(name)
 
 
 def scale_runs(runs: list[Run], factor: float) -> bool:
@@ -205,16 +217,6 @@ def _order(norm_type: Any) -> float:
             f"clip_grad_norm_: norm_type must be above 0, or infinity. Got {norm_type!r}."
         )
     return order
-
-
-def _note(params: Iterable[Any], name: str) -> None:
-    for p in params:
-        if p.grad is not None:
-            p.grad._bump(name)
-
-
-def _on_host(total: Any) -> bool:
-    return isinstance(total, np.ndarray | np.generic)
 
 
 def _is_flat(array: Any) -> bool:

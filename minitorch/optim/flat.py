@@ -7,12 +7,16 @@ for when a parameter is packed, and how other holders of the memory are noticed.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from sys import getrefcount
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from .. import kernels
 
 ALIGN_BYTES = 64
 # From this size on a gradient is used where backward made it: one more kernel call costs less than
@@ -20,6 +24,10 @@ ALIGN_BYTES = 64
 LARGE = 8192
 NORM_BLOCK = 8192
 PACKED_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+
+# From this many elements on it pays to load or compile kernels; sooner if numba is there anyway.
+KERNELS_FROM = 65536
+KERNELS_FROM_IF_NUMBA = 8192
 
 Item = tuple[int, int, int, int]  # start, stop, start of the next slot, key
 
@@ -216,6 +224,12 @@ class Pack:
         self.stops = np.concatenate(ends)
 
 
+def compiled(elements: int) -> ModuleType | None:
+    """The kernels for optimizers, if there are any and so many elements are worth them."""
+    least = KERNELS_FROM_IF_NUMBA if "numba" in sys.modules else KERNELS_FROM
+    return kernels.load("optim") if elements >= least else None
+
+
 def release(param: Any, owner: Any) -> bool:
     """Gives up a slot that is of no use to `owner`; False if another optimizer uses it."""
     slot = param._grad_slot
@@ -293,9 +307,10 @@ def gradient_runs(params: Iterable[Any]) -> list[Run]:
     packed: dict[int, tuple[Pack, list[GradSlot]]] = {}
     runs = []
     for p in params:
-        if p.grad is None:
+        grad, slot = p.grad, p._grad_slot
+        if grad is None:
             continue
-        array, slot = p.grad._array, p._grad_slot
+        array = grad._array
         if slot is not None and array is slot.grad:
             packed.setdefault(id(slot.pack), (slot.pack, []))[1].append(slot)
         else:

@@ -15,6 +15,7 @@ from ..autograd.handle import RemovableHandle
 from ..errors import ArgumentError, CheckpointError, DtypeError, GraphError, describe
 from ..ops.primitive import wrap
 from ..tensor import Tensor
+from .flat import gradient_runs
 
 Group = dict[str, Any]
 # Keys that a group may have beside its options: a label, and what schedules keep there.
@@ -94,14 +95,17 @@ class Optimizer:
         Args:
             set_to_none: Set `.grad` to None; otherwise fill it with zeros in place.
         """
-        for group in self.param_groups:
-            for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.grad is not None:
-                    p.grad = p.grad.detach()
-                    p.grad._array[...] = 0
-                    p.grad._bump("zero_grad")
+        params = [p for group in self.param_groups for p in group["params"]]
+        if set_to_none:
+            for p in params:
+                p.grad = None
+            return
+        for p in params:
+            if p.grad is not None:
+                p.grad = p.grad.detach()
+                p.grad._bump("zero_grad")
+        for run in gradient_runs(params):
+            run.array[...] = 0
 
     # ---- groups ----------------------------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class Optimizer:
         Returns:
             `"state"`: for each parameter that was updated a dict of tensors (copies) and numbers;
             `"param_groups"`: for each group its options, and `"params"` and `"shapes"` with the
-            names and shapes of its parameters.
+            names and shapes of its parameters; `"updates"`: how many were applied.
         """
         state = {
             name: {k: _copied(v) for k, v in self.state[p].items()}
@@ -245,7 +249,7 @@ class Optimizer:
             saved["params"] = list(group["names"])
             saved["shapes"] = [list(p.shape) for p in group["params"]]
             groups.append(saved)
-        return {"state": state, "param_groups": groups}
+        return {"state": state, "param_groups": groups, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Puts back what `state_dict` returned; state goes to the parameter of the same name.
@@ -257,7 +261,9 @@ class Optimizer:
             CheckpointError: Names or shapes differ; lists all that is missing, unexpected or of
                 another shape.
         """
-        for group, saved in self._matched(state_dict):
+        matched = self._matched(state_dict)
+        self.updates = state_dict.get("updates", self.updates)
+        for group, saved in matched:
             for key, value in saved.items():
                 if key not in ("params", "shapes"):
                     tuples = isinstance(group.get(key), tuple) and isinstance(value, list)
@@ -356,7 +362,13 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pairs(group: Group) -> Iterable[tuple[str, Any]]:
-    return zip(group["names"], group["params"], strict=True)
+    names, params = group["names"], group["params"]
+    if len(names) != len(params):
+        raise ArgumentError(
+            f"optimizer: a group has {len(params)} parameters and {len(names)} names. "
+            "Add parameters with add_param_group(), or change group['names'] as well."
+        )
+    return zip(names, params, strict=True)
 
 
 def _copied(value: Any) -> Any:

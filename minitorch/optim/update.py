@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import backend, dtypes, kernels
+from .. import backend, dtypes
 from ..autograd.mode import enable_grad
 from ..errors import ArgumentError, ShapeError, describe
 from ..ops.primitive import wrap
@@ -17,8 +17,6 @@ from . import flat
 from .flat import LARGE, Pack
 from .optimizer import Group, Optimizer, state_dtype
 
-# Below this many elements in all, compiling or loading the kernels costs more than they save.
-KERNELS_FROM = 65536
 # The NumPy rules run over blocks whose temporaries stay in the cache.
 NUMPY_BLOCK = 32768
 MAX_PAUSE = 1024
@@ -88,7 +86,7 @@ class FusedOptimizer(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 total += p._array.size
-        return kernels.load("optim") if total >= KERNELS_FROM else None
+        return flat.compiled(total)
 
     def _started(self, p: Any, group: Group, rule: Rule) -> dict[str, Any]:
         """The state of `p`, with what is missing in it made."""
@@ -134,9 +132,10 @@ class _GroupUpdate:
         optimizer, rule, states = self.optimizer, self.rule, self.optimizer.state
         name, names = type(optimizer).__name__ + ".step", rule.states
         packed: dict[Pack, list[flat.Item]] = {}
+        # The slots of the tensors are read directly here: for small models this loop is the update.
         for p in self.group["params"]:
-            grad = p.grad
-            if grad is None or not p.requires_grad:
+            grad = p._grad
+            if grad is None or not p._rg:
                 continue
             slot, state = p._grad_slot, states.get(p)
             if slot is not None and slot.array is p._array and state and slot.holds(state, names):
@@ -150,7 +149,10 @@ class _GroupUpdate:
             else:
                 loose.append((p, rule))
                 self.update_alone(p, grad._array)
-            p._bump(name)
+            version = p._version
+            if version is not None:
+                version[0] += 1
+                version[1] = name
         for pack, items in packed.items():
             for low, high, step in flat.merged(items):
                 run = slice(low, high)

@@ -174,7 +174,7 @@ def test_state_dict_is_a_snapshot_of_plain_values() -> None:
     json.dumps(saved["param_groups"])
     assert saved["param_groups"][0]["params"] == ["a", "b", "c"]
     assert saved["param_groups"][0]["shapes"] == [[3, 4], [4], [3, 4]]
-    assert saved["state"]["a"]["step"] == 2
+    assert saved["state"]["a"]["step"] == saved["updates"] == 2
     run(params, optimizer, 1)
     np.testing.assert_array_equal(saved["state"]["a"]["exp_avg"].numpy(), moment)
 
@@ -436,6 +436,13 @@ def test_a_wrong_state_lists_everything_that_differs() -> None:
     text = str(caught.value)
     assert "missing: c; unexpected: x; of another shape: a [9, 9] → [3, 4]" in text
     assert "name_parameters(model.named_parameters())" in text
+
+
+def test_parameters_and_names_must_agree_in_number() -> None:
+    optimizer = optim.SGD(one())
+    optimizer.param_groups[0]["params"] += one()
+    with pytest.raises(mt.ArgumentError, match="2 parameters and 1 names. Add parameters with"):
+        optimizer.state_dict()
 
 
 def test_a_pre_hook_with_a_wrong_result() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ... import backend, kernels
+from ... import backend
 from ...errors import ArgumentError, GraphError, describe
 from ...ops.primitive import wrap
-from ...optim.flat import PACKED_DTYPES, Run, gradient_runs, runs_of
+from ...optim.flat import PACKED_DTYPES, Run, compiled, gradient_runs, runs_of
 from ...tensor import Tensor
 
-# Below this many elements in all, compiling or loading the kernels costs more than they save.
-KERNELS_FROM = 65536
 LANES = 16
+# So many blocks are summed at once without kernels; bounds the memory that it takes.
+BLOCKS_AT_ONCE = 64
 
 
 def clip_grad_norm_(
@@ -157,12 +157,12 @@ def scale_runs(runs: list[Run], factor: float) -> bool:
     Returns:
         True if every product is finite.
     """
-    compiled = _compiled(runs)
+    fast = _kernels(runs)
     finite = True
     for run in runs:
         array = run.array
-        if compiled is not None and _is_flat(array):
-            finite &= bool(compiled.scale(array.reshape(-1), array.dtype.type(factor)))
+        if fast is not None and _is_flat(array):
+            finite &= bool(fast.scale(array.reshape(-1), array.dtype.type(factor)))
             continue
         with np.errstate(all="ignore"):
             array *= array.dtype.type(factor)
@@ -223,10 +223,9 @@ def _is_flat(array: Any) -> bool:
     return type(array) is np.ndarray and array.dtype in PACKED_DTYPES and array.flags.c_contiguous
 
 
-def _compiled(runs: list[Run]) -> Any:
+def _kernels(runs: list[Run]) -> Any:
     """The kernels, if there is enough to do for them."""
-    total = sum(run.array.size for run in runs if type(run.array) is np.ndarray)
-    return kernels.load("optim") if total >= KERNELS_FROM else None
+    return compiled(sum(run.array.size for run in runs if type(run.array) is np.ndarray))
 
 
 def _total(runs: list[Run], order: float) -> Any:
@@ -250,38 +249,61 @@ def _host_norm(runs: list[Run], order: float) -> float:
     if math.isinf(order):
         tops = [float(abs(r.array).max()) for r in runs if r.array.size]
         return float(np.max(tops)) if tops else 0.0
-    compiled = _compiled(runs) if order == 2.0 else None
-    parts: list[np.ndarray] = []
+    if order != 2.0:
+        total = _exact_sum([_power_sum(b, order) for run in runs for b in _blocks(run)])
+        return float(np.float64(total) ** (1.0 / order))
+    fast = _kernels(runs)
+    sums: list[float] = []
+    slow: list[np.ndarray] = []
     for run in runs:
-        flat = np.ascontiguousarray(run.array).reshape(-1)
-        if compiled is not None and flat.dtype in PACKED_DTYPES:
+        if fast is not None and _is_flat(run.array):
             out = np.empty(run.starts.size)
-            compiled.sum_squares(flat, run.starts, run.stops, out)
-            parts.append(out)
+            fast.sum_squares(run.array.reshape(-1), run.starts, run.stops, out)
+            sums += out.tolist()
         else:
-            parts.append(_block_sums(flat, run, order))
-    total = _exact_sum(np.concatenate(parts).tolist())
-    return math.sqrt(total) if order == 2.0 else float(np.float64(total) ** (1.0 / order))
+            slow += _blocks(run)
+    return math.sqrt(_exact_sum(sums + sums_of_squares(slow)))
 
 
-def _block_sums(flat: np.ndarray, run: Run, order: float) -> np.ndarray:
-    """The sum over each block of the elements' magnitudes to the power `order`."""
-    out = np.empty(run.starts.size)
-    for i, (low, high) in enumerate(zip(run.starts.tolist(), run.stops.tolist(), strict=True)):
-        block = flat[low:high].astype(np.float64)
-        out[i] = _sum_squares(block) if order == 2.0 else (abs(block) ** order).sum()
-    return out
+def _blocks(run: Run) -> list[np.ndarray]:
+    """The blocks of a run as flat arrays."""
+    flat = np.ascontiguousarray(run.array).reshape(-1)
+    return [
+        flat[low:high] for low, high in zip(run.starts.tolist(), run.stops.tolist(), strict=True)
+    ]
 
 
-def _sum_squares(x: np.ndarray) -> float:
-    """What the kernel of this name computes: `LANES` running sums, added pairwise."""
-    lanes = np.zeros((-(-x.size // LANES), LANES))
-    lanes.reshape(-1)[: x.size] = x
-    sums = np.add.reduce(lanes * lanes, axis=0)
-    while sums.size > 1:
-        half = sums.size // 2
-        sums = sums[:half] + sums[half:]
-    return float(sums[0])
+def _power_sum(block: np.ndarray, order: float) -> float:
+    return float((abs(block.astype(np.float64)) ** order).sum())
+
+
+def sums_of_squares(blocks: list[np.ndarray]) -> list[float]:
+    """What the kernel `sum_squares` computes: for each block `LANES` running sums, added in pairs.
+
+    Args:
+        blocks: Flat arrays.
+
+    Returns:
+        The float64 sum of squares of each, those of one size together.
+    """
+    sums: list[float] = []
+    by_size: dict[int, list[np.ndarray]] = {}
+    for block in blocks:
+        by_size.setdefault(block.size, []).append(block)
+    for size, alike in by_size.items():
+        rows = -(-size // LANES)
+        for first in range(0, len(alike), BLOCKS_AT_ONCE):
+            some = alike[first : first + BLOCKS_AT_ONCE]
+            padded = np.zeros((len(some), rows * LANES))
+            for place, block in zip(padded, some, strict=True):
+                place[:size] = block
+            padded *= padded
+            lanes = np.add.reduce(padded.reshape(len(some), rows, LANES), axis=1)
+            while lanes.shape[1] > 1:
+                half = lanes.shape[1] // 2
+                lanes = lanes[:, :half] + lanes[:, half:]
+            sums += lanes[:, 0].tolist()
+    return sums
 
 
 def _exact_sum(values: list[float]) -> float:

@@ -19,6 +19,9 @@ import numpy as np
 from .. import kernels
 
 ALIGN_BYTES = 64
+PAGE_BYTES = 4096
+FIRST_PLACE = 7 * ALIGN_BYTES
+STAGGER_BYTES = 13 * ALIGN_BYTES
 # From this size on a gradient is used where backward made it: one more kernel call costs less than
 # a copy into the slot.
 LARGE = 8192
@@ -162,9 +165,9 @@ class Pack:
         sizes = [int(p._array.size) for p in params]
         order = sorted(range(len(params)), key=lambda i: sizes[i] < LARGE)
         size = sum(map(self.aligned, sizes))
-        self.params = self._memory(size)
-        self.grads = self._memory(size)
-        self.states = {name: self._memory(size) for name in names}
+        self.params = self._memory(size, 0)
+        self.grads = self._memory(size, 1)
+        self.states = {name: self._memory(size, 2 + i) for i, name in enumerate(names)}
         start = 0
         slots = []
         for i in order:
@@ -178,10 +181,15 @@ class Pack:
         step = ALIGN_BYTES // self.itemsize
         return -(-n // step) * step
 
-    def _memory(self, size: int) -> np.ndarray:
-        """A flat array that starts on a cache line."""
-        raw = _Memory((size + ALIGN_BYTES // self.itemsize,), self.dtype)
-        skip = -raw.ctypes.data % ALIGN_BYTES
+    def _memory(self, size: int, number: int) -> np.ndarray:
+        """A flat array that starts on a cache line, each `number` at another place in its page.
+
+        A processor takes a load for one of the stores before it if both are at the same place of
+        their pages; with all arrays at one place an update takes twice as long.
+        """
+        raw = _Memory((size + PAGE_BYTES // self.itemsize,), self.dtype)
+        place = (FIRST_PLACE + number * STAGGER_BYTES) % PAGE_BYTES
+        skip = (place - raw.ctypes.data) % PAGE_BYTES
         return np.ndarray((size,), self.dtype, buffer=raw, offset=skip)
 
     def view(self, flat: np.ndarray, start: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -47,6 +47,7 @@ class FusedOptimizer(Optimizer):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
         self._pause = self._until_pack = 1
+        self._sized = (0, 0)  # number of parameters, and of elements in them
 
     def _rule(self, group: Group) -> Rule:
         """The rule for a group with these options."""
@@ -71,10 +72,9 @@ class FusedOptimizer(Optimizer):
                 loss = closure()
         loose: list[tuple[Any, Rule]] = []
         compiled = self._kernels()
-        with np.errstate(all="ignore"):
-            for group in self.param_groups:
-                _GroupUpdate(self, group, compiled).run(loose)
-        if len(loose) > 1:
+        for group in self.param_groups:
+            _GroupUpdate(self, group, compiled).run(loose)
+        if loose:
             self._until_pack -= 1
             if self._until_pack <= 0:
                 self._pause = self._until_pack = min(2 * self._pause, MAX_PAUSE)
@@ -82,11 +82,11 @@ class FusedOptimizer(Optimizer):
         return loss
 
     def _kernels(self) -> ModuleType | None:
-        total = 0
-        for group in self.param_groups:
-            for p in group["params"]:
-                total += p._array.size
-        return flat.compiled(total)
+        count = sum(len(group["params"]) for group in self.param_groups)
+        if count != self._sized[0]:
+            params = (p for group in self.param_groups for p in group["params"])
+            self._sized = (count, sum(int(p._array.size) for p in params))
+        return flat.compiled(self._sized[1])
 
     def _started(self, p: Any, group: Group, rule: Rule) -> dict[str, Any]:
         """The state of `p`, with what is missing in it made."""
@@ -113,7 +113,7 @@ class FusedOptimizer(Optimizer):
             if all(flat.is_movable(state[name]) for name in rule.states):
                 together[p._array.dtype, rule.states].append(p)
         for (_, names), params in together.items():
-            if len(params) > 1:
+            if len(params) > 1 or params[0]._array.size >= LARGE:
                 Pack(params, [self.state[p] for p in params], names, self)
 
 
@@ -172,14 +172,17 @@ class _GroupUpdate:
         if array.dtype not in dtypes.HALF:
             self.apply(step, array, g, arrays)
             return
-        master = state["master"]._array
+        with np.errstate(all="ignore"):
+            self.update_half(step, array, g, state["master"]._array, arrays)
+
+    def update_half(self, step: int, p: Any, g: Any, master: Any, states: list[Any]) -> None:
+        """Updates the float32 copy, and rounds it to the parameter."""
         # The parameter may have been written since (a loaded state, an initialiser): where it no
         # longer is the rounded master copy, it leads.
-        written = array != master.astype(array.dtype)
-        xp = backend.namespace(array)
-        master[...] = xp.where(written, array.astype(master.dtype), master)
-        self.apply(step, master, g.astype(master.dtype), arrays)
-        array[...] = master.astype(array.dtype)
+        written = p != master.astype(p.dtype)
+        master[...] = backend.namespace(p).where(written, p.astype(master.dtype), master)
+        self.apply(step, master, g.astype(master.dtype), states)
+        p[...] = master.astype(p.dtype)
 
     def apply(self, step: int, p: Any, g: Any, states: list[Any]) -> None:
         """Runs the rule on one array and its state."""
@@ -189,16 +192,18 @@ class _GroupUpdate:
             plain = self.optimizer._scalars(self.group, step)
             scalars = self.scalars[key] = (plain, np.array(plain, p.dtype))
         plain, packed = scalars
-        if type(p) is not np.ndarray or not all(a.flags.c_contiguous for a in (p, *states)):
-            self.rule.body(backend.namespace(p), p, g, *states, *plain)
+        simple = type(p) is np.ndarray and all(a.flags.c_contiguous for a in (p, *states))
+        if simple and self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
+            self.kernel(*[a.reshape(-1) for a in (p, g, *states)], packed)
             return
-        arrays = [a.reshape(-1) for a in (p, g, *states)]
-        if self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
-            self.kernel(*arrays, packed)
-            return
-        for low in range(0, p.size, NUMPY_BLOCK):
-            block = [a[low : low + NUMPY_BLOCK] for a in arrays]
-            self.rule.body(np, *block, *plain)
+        with np.errstate(all="ignore"):
+            if not simple:
+                self.rule.body(backend.namespace(p), p, g, *states, *plain)
+                return
+            arrays = [a.reshape(-1) for a in (p, g, *states)]
+            for low in range(0, p.size, NUMPY_BLOCK):
+                block = [a[low : low + NUMPY_BLOCK] for a in arrays]
+                self.rule.body(np, *block, *plain)
 
 
 def _check_place(optimizer: Optimizer, p: Any) -> None:

@@ -371,8 +371,7 @@ class Tensor(Conversions):
     def __complex__(self) -> complex:
         return complex(self.item())
 
-    def __hash__(self) -> Any:
-        return id(self)
+    __hash__ = object.__hash__  # not a Python function: backward looks leaves up in dicts
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if not self._array.ndim else format(str(self), spec)

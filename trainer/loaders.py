@@ -156,7 +156,7 @@ class Batches:
         if total == 0:
             raise DataError(
                 f"{name}: there must be at least one batch. Got a {type(loader).__name__} of "
-                f"length 0{_why_empty(loader)}."
+                "length 0."
             )
         self.count = limited(total, limit, argument=argument)
 
@@ -200,13 +200,6 @@ class Batches:
         """The loader's own position, or None if it keeps none."""
         state = getattr(self.loader, "state_dict", None)
         return None if state is None else state()
-
-
-def _why_empty(loader: Any) -> str:
-    dataset, size = getattr(loader, "dataset", None), getattr(loader, "batch_size", None)
-    if dataset is None or not getattr(loader, "drop_last", False):
-        return ""
-    return f": {len(dataset)} samples with batch_size={size} and drop_last=True. Lower batch_size"
 
 
 def first_batches(batches: Batches, limit: int | float) -> list[Any]:

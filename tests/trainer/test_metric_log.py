@@ -194,6 +194,30 @@ def test_values_of_all_kinds(value: Any) -> None:
     assert fit(Task(), max_steps=1).history["x"] == [(1, 1.0)]
 
 
+@pytest.mark.parametrize("name", ["", 3])
+def test_names_are_texts(name: Any) -> None:
+    class Task(Regression):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            self.log(name, 1.0)
+
+    with pytest.raises(ArgumentError, match=r"log: a name is a non-empty string. Got"):
+        fit(Task(), max_epochs=1)
+
+
+def test_same_value_from_two_places_of_an_epoch_with_explicit_flags() -> None:
+    class Task(Regression):
+        def on_train_epoch_start(self) -> None:
+            self.log("x", 1.0, on_step=False, on_epoch=True)
+
+        def on_train_epoch_end(self) -> None:
+            self.log("x", 3.0, on_step=False, on_epoch=True)
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            return self.loss(batch)
+
+    assert fit(Task(), max_epochs=1).history["x"] == [(6, 2.0)]
+
+
 def test_name_keeps_its_flags() -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:

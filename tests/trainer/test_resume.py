@@ -12,7 +12,7 @@ from toy_tasks import Regression, loader, quiet, weights
 import minitorch as mt
 from minitorch import nn
 from minitorch.callbacks import Callback
-from minitorch.errors import CheckpointError, TrainerError
+from minitorch.errors import CheckpointError, DataError, TrainerError
 from minitorch.io import load_tree
 from minitorch.trainer import Trainer
 
@@ -58,6 +58,21 @@ class Plateau(Deep):
 
 class EpochSchedule(Deep):
     interval = "epoch"
+
+
+class NoSchedule(Deep):
+    def configure_optimizers(self) -> Any:
+        return mt.optim.Adam(self.parameters(), lr=0.05)
+
+
+class Shorter:
+    """Batches without a length, fewer than there were."""
+
+    def __init__(self, batches: list[Any]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Any:
+        return iter(self.batches)
 
 
 class SaveAt(Callback):
@@ -289,6 +304,17 @@ def test_wrong_resumes_are_refused(tmp_path: Path) -> None:
     mt.save({"state": 1}, tmp_path / "other.ckpt")
     with pytest.raises(CheckpointError, match="not written by a Trainer"):
         run(Deep(), ckpt=tmp_path / "other.ckpt")
+
+
+def test_resume_needs_the_same_optimizers_and_data(tmp_path: Path) -> None:
+    path = tmp_path / "x.ckpt"
+    run(Deep(), SaveAt("on_train_batch_end", 4, path))
+    with pytest.raises(CheckpointError, match=r"Got 1 and 0, saved were 1 and 1. Resume with"):
+        run(NoSchedule(), ckpt=path)
+    batches = list(loader(20, shuffle=False))
+    quiet(max_epochs=2, callbacks=SaveAt("on_train_batch_end", 4, path)).fit(Deep(), batches)
+    with pytest.raises(DataError, match=r"after batch 4 of its epoch, but there are only 2"):
+        quiet(max_epochs=2).fit(Deep(), Shorter(batches[:2]), ckpt_path=path)
 
 
 def test_no_checkpoint_inside_of_a_step(tmp_path: Path) -> None:

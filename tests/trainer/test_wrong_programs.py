@@ -212,6 +212,10 @@ def plateau_without_monitor(module: Any) -> Any:
 
 OPTIMIZERS: dict[str, tuple[Any, str]] = {
     "nothing": (lambda m: None, r"configure_optimizers: it must return an optimizer.*Got None"),
+    "text in a dict": (
+        lambda m: {"optimizer": "sgd"},
+        r"an optimizer was expected. Got str. Use a class of minitorch.optim",
+    ),
     "class": (lambda m: mt.optim.SGD, r"Got the class SGD \(make an object of it\)"),
     "text": (lambda m: "sgd", r"Got str"),
     "empty": (lambda m: [], r"Got list of nothing"),
@@ -276,6 +280,28 @@ def test_monitor_that_nobody_logs() -> None:
         r"train/loss_step, val/loss. Did you mean 'val/loss'",
     ):
         quiet(max_epochs=3).fit(optimizers(configure)(), loader(), loader())
+
+
+def test_monitor_when_nothing_is_logged() -> None:
+    def configure(module: Any) -> Any:
+        optimizer = sgd(module)
+        return {"optimizer": optimizer, "lr_scheduler": plateau(optimizer), "monitor": "val/loss"}
+
+    task = type(
+        "Silent",
+        (Regression,),
+        {
+            "configure_optimizers": configure,
+            "training_step": lambda self, batch, batch_idx: self.loss(batch),
+        },
+    )()
+    with pytest.raises(TrainerError, match=r"monitor='val/loss' was never logged; nothing was"):
+        fit(task, max_epochs=2)
+
+
+def test_evaluation_data_that_is_empty() -> None:
+    with pytest.raises(DataError, match=r"dataloaders: there must be at least one batch. Got none"):
+        quiet().validate(Regression(), Empty())
 
 
 MODULES: dict[str, tuple[Any, str]] = {

@@ -7,7 +7,26 @@ import os
 import shutil
 from collections.abc import Container
 
+from minitorch.errors import ArgumentError
+
 ENDING = ".ckpt"
+
+
+def check_writable(folder: str) -> None:
+    """Finds out before training whether files can be written; makes nothing.
+
+    Raises:
+        ArgumentError: The folder, or the first one above it that exists, cannot be written.
+    """
+    place = folder
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
+        what = "not writable" if os.path.isdir(place) else "not a folder"
+        raise ArgumentError(
+            "ModelCheckpoint: dirpath must be a folder that can be made and written. "
+            f"Got {folder}, but {place} is {what}. Pass another dirpath."
+        )
 
 
 def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:

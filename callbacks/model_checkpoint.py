@@ -12,7 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.checkpoint_files import ENDING, duplicate, free_path, remove_inside
+from minitorch.callbacks.checkpoint_files import (
+    ENDING,
+    check_writable,
+    duplicate,
+    free_path,
+    remove_inside,
+)
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.callbacks.monitor import Mode, Watched, direction, key, refuse
@@ -153,6 +159,7 @@ class ModelCheckpoint(Callback):
         self.dirpath = self._given_dirpath
         if self.dirpath is None:
             self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "checkpoints"))
+        check_writable(self.dirpath)
         self._reset()
         who = "ModelCheckpoint"
         self._watched = [

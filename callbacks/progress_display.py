@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Any, TextIO
 
-_TERMINAL = "{desc} {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt}{postfix}"
-_NOTEBOOK = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
+_LINE = "{{desc}} {{percentage:3.0f}}%|{{bar{cells}}}| {{n_fmt}}/{{total_fmt}}{{postfix}}"
+_WIDGET, _WIDE, _NARROW = (_LINE.format(cells=cells) for cells in ("", ":20", ":8"))
 
 
 class LineDisplay:
@@ -63,6 +63,7 @@ class LiveDisplay:
                 bar.reset(total)
             bar.total = total
         bar.desc, bar.n, bar.postfix = label, done, tail
+        bar.ncols, bar.bar_format = self._shape()
         bar.refresh()
 
     def line(self, text: str) -> None:
@@ -89,16 +90,29 @@ class LiveDisplay:
 
     def _open(self, label: str, done: int, total: int | None, tail: str) -> Any:
         kind = _bar_class(widget=self._widget)
+        columns, bar_format = self._shape()
         return kind(
             desc=label,
             initial=done,
             total=total,
             postfix=tail,
             file=sys.stdout if self._notebook else sys.stderr,
-            bar_format=_NOTEBOOK if self._widget else _TERMINAL,
-            dynamic_ncols=not self._notebook,
+            bar_format=bar_format,
+            ncols=columns,
+            nrows=24,  # tqdm shows nothing where a terminal tells that it has no rows
             leave=True,
         )
+
+    def _shape(self) -> tuple[int | None, str]:
+        """Width of the line, one less than the terminal's so that nothing wraps, and its form."""
+        if self._notebook:
+            return (None, _WIDGET) if self._widget else (119, _WIDE)
+        try:
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        columns = columns or 80
+        return columns - 1, _WIDE if columns >= 100 else _NARROW
 
 
 def choose_display() -> LineDisplay | LiveDisplay:

@@ -55,6 +55,7 @@ class TQDMProgressBar(Callback):
     def _reset(self) -> None:
         self._pace = Pace()
         self._next = 0.0
+        self._first_batch = True
         self._done = 0
         self._run_began = self._epoch_began = time.perf_counter()
         self._place = (0, 0)
@@ -70,7 +71,7 @@ class TQDMProgressBar(Callback):
         if self.refresh_rate == 0 and event != "setup":
             return False
         if event in _LIVE_ONLY and not self._display.live:
-            return False
+            return event == "on_train_batch_end" and self._first_batch
         return super().listens(event)
 
     def print(self, *values: Any, **options: Any) -> None:
@@ -81,8 +82,6 @@ class TQDMProgressBar(Callback):
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._reset()
-        if not self._display.live:
-            self._pace.tick(trainer.position.batches, self._run_began)
 
     def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._epoch_began = time.perf_counter()
@@ -93,6 +92,10 @@ class TQDMProgressBar(Callback):
         now = time.perf_counter()
         if now >= self._next and batch_idx % self.refresh_rate == 0:
             self._show_training(trainer, now)
+        if self._first_batch:
+            self._first_batch = False
+            if not self._display.live:
+                trainer.rewire()
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         now = time.perf_counter()

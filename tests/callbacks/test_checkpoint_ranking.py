@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitorch.callbacks.checkpoint_files import duplicate, free_path, remove_inside
+from minitorch.callbacks.checkpoint_files import (
+    check_writable,
+    duplicate,
+    free_path,
+    remove_inside,
+)
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.errors import ArgumentError
@@ -103,6 +108,21 @@ def test_format_that_does_not_fit() -> None:
     message = r"format of {val/loss:d} in filename does not fit 0.25 .* Write for example"
     with pytest.raises(ArgumentError, match=message):
         name.render(VALUES)
+
+
+@pytest.mark.parametrize("below", ["", "/deep/er"])
+def test_folder_that_cannot_be_written_is_refused(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_writable(str(tmp_path / "new" / "folder"))
+    assert not list(tmp_path.iterdir())
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ArgumentError, match=r"dirpath must be a folder .*/file is not a folder"):
+        check_writable(f"{file}{below}")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(ArgumentError, match=r"is not writable. Pass another dirpath."):
+        check_writable(f"{tmp_path}{below}")
 
 
 def test_free_paths(tmp_path: Path) -> None:

@@ -581,6 +581,14 @@ def test_value_of_one_batch_is_refused(tmp_path: Path) -> None:
         trainer.fit(Linear(), loader())
 
 
+def test_folder_is_checked_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    trainer = quiet(ModelCheckpoint(tmp_path / "file" / "x"))
+    with pytest.raises(ArgumentError, match="dirpath must be a folder"):
+        trainer.fit(Linear(), loader())
+    assert trainer.global_step == 0
+
+
 def test_direction_must_be_given() -> None:
     with pytest.raises(ArgumentError, match=r"ModelCheckpoint: a name does not tell whether"):
         ModelCheckpoint(monitor="val/acc")

@@ -210,10 +210,22 @@ def test_long_lines_are_cut_not_wrapped(clock: Clock, screen: Screen) -> None:
 
 
 LOG_FILE = """\
-Epoch 1/3: 4 batches, 8.0s, 1 it/s, ETA 0:16, val/acc=0.7500, loss=3.500
-Epoch 2/3: 4 batches, 8.0s, 1 it/s, ETA 8.0s, val/acc=0.7500, loss=3.500
+Epoch 1/3: 4 batches, 8.0s, 1 it/s, ETA 0:19, val/acc=0.7500, loss=3.500
+Epoch 2/3: 4 batches, 8.0s, 1 it/s, ETA 8.6s, val/acc=0.7500, loss=3.500
 Epoch 3/3: 4 batches, 8.0s, 1 it/s, val/acc=0.7500, loss=3.500
 """
+
+
+@pytest.mark.parametrize(("rows", "columns", "width"), [(0, 0, 80), (0, 90, 90), (24, 0, 80)])
+def test_terminal_that_tells_no_size(
+    rows: int, columns: int, width: int, clock: Clock, screen: Screen
+) -> None:
+    size = struct.pack("HHHH", rows, columns, 0, 0)
+    fcntl.ioctl(screen.stream, termios.TIOCSWINSZ, size)
+    watch = Watch(screen, "on_train_batch_end")
+    run(clock, watch, max_epochs=2)
+    assert all("Epoch" in line and len(line) < width for line in watch.seen)
+    assert watch.seen[-1].startswith("Epoch 2/2 100%|████████| 4/4, 1 it/s, loss=3.500, val/acc")
 
 
 def test_golden_file(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
@@ -333,7 +345,7 @@ def test_off(terminal: bool, clock: Clock, request: pytest.FixtureRequest) -> No
 def test_no_event_per_batch_in_a_file(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     bar = TQDMProgressBar()
     run(clock, bar=bar, max_epochs=1)
-    assert not bar.listens("on_train_batch_end")
+    assert not bar.listens("on_train_batch_end")  # after the first one, where the clock starts
     assert not bar.listens("on_validation_batch_end")
 
 

@@ -45,14 +45,17 @@ class FiniteGradients(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
         on_host = trainer.device.type == "cpu"
         if not on_host and trainer.global_step % (trainer.log_every_n_steps or 50):
             return
-        flat = [p.grad._array.reshape(-1) for p in parameters if p.grad is not None]
-        total = sum([array.dot(array) for array in flat])
-        value = float(total) if on_host or not flat else float(backend.to_host(total))
-        if not math.isfinite(value) and any(has_bad(p.grad) for p in parameters):
+        total: Any = 0.0
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    flat = parameter.grad._array.reshape(-1)
+                    total = total + flat.dot(flat)
+        value = float(total if on_host or type(total) is float else backend.to_host(total))
+        if not math.isfinite(value) and any(has_bad(p.grad) for p in module.parameters()):
             raise TrainerError(not_finite(trainer, module))
 
 

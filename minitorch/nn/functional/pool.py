@@ -51,8 +51,8 @@ def _sizes(
         one + kernels,  # type: ignore[arg-type]
         one + steps,  # type: ignore[arg-type]
         none + low,  # type: ignore[arg-type]
-        none + tuple(high),  # type: ignore[arg-type]
-        one + gaps,
+        none + tuple(high),
+        one + gaps,  # type: ignore[arg-type]
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_resume import Deep, Plateau, SaveAt
+from test_exact_resume import Deep, Plateau, SaveAt
 from toy_tasks import Regression, loader, quiet, weights
 
 import minitorch as mt

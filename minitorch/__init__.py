@@ -253,7 +253,12 @@ float, double, half, long, int, short = float32, float64, float16, int64, int32,
 bool = bool_
 
 # NumPy's notes on overflow and NaN inside of operations; PyTorch gives none.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minitorch\.")
+warnings.filterwarnings(
+    "ignore",
+    r"(divide by zero|invalid value|overflow|underflow) encountered",
+    RuntimeWarning,
+    r"minitorch\.",
+)
 
 _PACKAGES = frozenset(
     "amp autograd backend callbacks data io kernels loggers nn optim trainer utils".split()

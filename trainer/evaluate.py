@@ -13,7 +13,7 @@ from minitorch.errors import DataError, TrainerError
 from minitorch.trainer import phase
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
-from minitorch.trainer.run import Run, eval_batches
+from minitorch.trainer.run import Run, eval_batches, find_checkpoint
 from minitorch.trainer.status import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
@@ -98,7 +98,7 @@ def _run(
     keep: bool = False,
 ) -> list[list[Any]]:
     module, ckpt_path = _choose(trainer, stage, given, ckpt_path)
-    loop = LOOPS[stage]
+    loop, ckpt_path = LOOPS[stage], find_checkpoint(trainer, ckpt_path)
     with Run(trainer, module, stage) as run:
         run.attach()
         if not overrides(module, loop.step) and stage != "predict":

@@ -43,7 +43,8 @@ class FitResult:
             or the user's code asked for it), "failed" (a watched value is not finite or passed its
             limit) or "interrupted" (Ctrl-C).
         reason: One sentence saying why it ended.
-        best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one.
+        best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one;
+            the module itself in a fast_dev_run, which writes nothing.
         last: The checkpoint of the final state, or the module itself if none was written.
         history: For each logged name the points (global_step, value), as loggers received them:
             step values every `log_every_n_steps` updates, epoch values once per epoch.
@@ -54,7 +55,7 @@ class FitResult:
 
     status: Ending
     reason: str
-    best: Checkpoint | None
+    best: Checkpoint | TaskModule | None
     last: Checkpoint | TaskModule
     history: History = field(repr=False)
     epochs: int
@@ -64,7 +65,7 @@ class FitResult:
     def __str__(self) -> str:
         lines = [f"{self.status} after {self.epochs} epochs, {self.global_step} updates"]
         lines[0] += f": {self.reason}"
-        if self.best is not None:
+        if isinstance(self.best, Checkpoint):
             lines.append(f"best: {self.best.monitor}={self.best.score} in {self.best.path}")
         if isinstance(self.last, Checkpoint):
             lines.append(f"last: {self.last.path}")

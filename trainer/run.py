@@ -43,6 +43,13 @@ class Run:
         self._began = False
 
     def __enter__(self) -> Run:
+        other = self.trainer._running
+        if other is not None:
+            raise TrainerError(
+                f"Trainer.{self.stage}: a run is going on ({other}), and a Trainer does one thing "
+                "at a time. Use another Trainer, or val_check_interval for validation inside a fit."
+            )
+        self.trainer._running = self.stage
         return self
 
     # Set-up.
@@ -59,6 +66,7 @@ class Run:
         arguments.check(trainer.settings)
         trainer._module, trainer.stage = module, self.stage
         module._task.trainer = trainer
+        trainer.interrupt = Interrupt()
         given = trainer.settings.profiler
         trainer.profiler = SimpleProfiler() if given == "simple" else given
         self._complete_callbacks()
@@ -72,9 +80,16 @@ class Run:
 
     def _complete_callbacks(self) -> None:
         trainer, settings = self.trainer, self.trainer.settings
-        own = _as_list(self.module.configure_callbacks())
-        kinds = [type(callback) for callback in own]
-        user = [callback for callback in trainer.user_callbacks if type(callback) not in kinds]
+        user, own = trainer.user_callbacks, []
+        if trainer._configured is not self.module:  # once, or a later run would lose their state
+            own = _as_list(self.module.configure_callbacks())
+            trainer._configured = self.module
+        kinds = {type(callback) for callback in own}
+        replaced = [type(cb).__name__ for cb in user if type(cb) in kinds]
+        if replaced:
+            name = type(self.module).__name__
+            trainer.print(f"Trainer: configure_callbacks of {name} replaces {', '.join(replaced)}.")
+        user = [callback for callback in user if type(callback) not in kinds]
         has_checkpoint = any(hasattr(callback, "best_model_path") for callback in [*user, *own])
         if settings.enable_checkpointing is False and has_checkpoint:
             raise ArgumentError(
@@ -86,7 +101,7 @@ class Run:
 
     def read(self, path: str | os.PathLike[str]) -> None:
         """Reads a checkpoint; hooks may change the module or the tree before weights are loaded."""
-        self.path = os.fspath(find_checkpoint(self.trainer, path))
+        self.path = os.fspath(path)
         self.tree = checkpoint.read(self.path)
         for call in self.trainer.events.on_load_checkpoint:
             call(self.tree)
@@ -111,6 +126,7 @@ class Run:
         self.attach()
         _check_task(module, trainer)
         self._take_data(train, val, batch_size)
+        ckpt_path = find_checkpoint(trainer, ckpt_path)
         if ckpt_path is not None:
             self.read(ckpt_path)
         self.place()
@@ -129,7 +145,6 @@ class Run:
         if self.tree is not None:
             self._restore_loop(self.tree)
         self._bind_step()
-        trainer.interrupt = Interrupt()
         trainer.interrupt.install()
         self._stack.callback(trainer.interrupt.restore)
         phase.enter_training(module)
@@ -230,7 +245,7 @@ class Run:
             if error is not None:
                 self._call_all(trainer.events.on_exception, (error,), later)
             self._call_all(trainer.events.teardown, (self.stage,), later)
-        trainer.phase = None
+        trainer._running = trainer.phase = None
         trainer._batch = None
         trainer._to_save = []
         trainer.logger_group.finalize("success" if error is None else "failed")
@@ -258,7 +273,9 @@ class Run:
         return FitResult(
             status=cast(Any, status),
             reason=reason,
-            best=_checkpoint_of(trainer, "best_model_path"),
+            best=self.module
+            if trainer.fast_dev_run
+            else _checkpoint_of(trainer, "best_model_path"),
             last=_checkpoint_of(trainer, "last_model_path") or self.module,
             history=history,
             epochs=trainer.position.epoch,
@@ -374,13 +391,17 @@ def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:
 
 
 def find_checkpoint(trainer: Trainer, path: Any) -> Any:
-    """The file that ckpt_path names: a path, "best" or "last".
+    """The file that ckpt_path names: a path, "best" or "last"; None for the weights of now.
+
+    A `fast_dev_run` keeps no checkpoints: both names mean the weights of now.
 
     Raises:
         TrainerError: No callback kept such a checkpoint.
     """
     if path not in ("best", "last"):
         return path
+    if trainer.fast_dev_run:
+        return None
     found = _checkpoint_of(trainer, f"{path}_model_path")
     if found is None:
         raise TrainerError(

@@ -91,6 +91,8 @@ class Status:
         self.profiler: SimpleProfiler | None = None
         self._module: TaskModule | None = None
         self._fitted = False
+        self._running: str | None = None
+        self._configured: TaskModule | None = None
         self._discovered = False
         self._should_stop = False
         self._stop_reason = ""
@@ -153,8 +155,10 @@ class Status:
         """Builds the table of events again, after callbacks or what they listen to changed."""
         taking_part = self.callbacks
         if self.settings.fast_dev_run:
-            passive = [cb for cb in self.user_callbacks if cb.order.name in ("DECIDE", "PERSIST")]
-            taking_part = [cb for cb in taking_part if cb not in passive]
+            passive = ("DECIDE", "PERSIST")
+            taking_part = [
+                cb for cb in taking_part if isinstance(cb, CORE) or cb.order.name not in passive
+            ]
         self.events = Events(taking_part, self, self.module, self.profiler)
 
     def _fire(self, calls: Calls, *args: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from toy_tasks import Regression, loader
 
 from minitorch.callbacks import Callback, ModelCheckpoint, ModelSummary, Timer, TQDMProgressBar
+from minitorch.callbacks.core import CORE
 from minitorch.trainer import Trainer
 
 ADDED: dict[str, tuple[dict[str, Any], list[type]]] = {
@@ -114,3 +115,20 @@ def test_flags_that_tell_the_phase() -> None:
         "test": {"testing", "evaluating"},
         "predict": {"predicting"},
     }
+
+
+@pytest.mark.parametrize("kind", CORE)
+def test_every_core_callback_can_be_replaced(kind: type[Callback]) -> None:
+    class Own(kind):  # type: ignore[misc,valid-type]
+        """A subclass of the kind."""
+
+    own = Own()
+    options: dict[str, Any] = {"enable_progress_bar": False, "precision": "bf16-mixed"}
+    trainer = Trainer(max_epochs=1, callbacks=own, accumulate_grad_batches=2, **options)
+    assert [cb for cb in trainer.callbacks if isinstance(cb, kind)] == [own]
+    assert trainer.fit(Regression(), loader(12), loader(4)).global_step == 2
+
+
+def test_order_can_be_printed_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Trainer(enable_progress_bar=False).print_order()
+    assert "transform_batch           DevicePlacement (PREPARE)" in capsys.readouterr().out

@@ -21,7 +21,9 @@ Lightning 2.6 on purpose:
     a resumed run continues it. On resume `on_train_epoch_start` is not repeated.
  8. Weights, position and callback states are restored before `on_fit_start`; optimizers after it
     (as in Lightning), so that a callback can rebuild their groups there.
- 9. New: on_setup_end, transform_batch, on_window_start, transform_loss, on_window_end,
+ 9. The frequency of a schedule with interval "step" counts applied updates. Lightning counts
+    batches there, so that accumulation changes what a frequency means.
+10. New: on_setup_end, transform_batch, on_window_start, transform_loss, on_window_end,
     on_after_optimizer_step: the seams in which the core concerns work.
 """
 

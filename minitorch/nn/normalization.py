@@ -30,6 +30,8 @@ class _BatchNorm(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, num_features=num_features)
@@ -37,7 +39,7 @@ class _BatchNorm(Module):
         self.affine, self.track_running_stats = affine, track_running_stats
         where = {"device": device, "dtype": dtype}
         self.weight = Parameter(empty(num_features, **where)) if affine else None
-        self.bias = Parameter(empty(num_features, **where)) if affine else None
+        self.bias = Parameter(empty(num_features, **where)) if affine and bias else None
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, **where) if tracked else None)
         self.register_buffer("running_var", ones(num_features, **where) if tracked else None)
@@ -56,7 +58,8 @@ class _BatchNorm(Module):
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
-            init.zeros_(self.bias)  # type: ignore[arg-type]
+        if self.bias is not None:
+            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.axes:
@@ -84,7 +87,7 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -99,6 +102,7 @@ class BatchNorm1d(_BatchNorm):
         track_running_stats: Keep running statistics for evaluation.
         device: Where the parameters live.
         dtype: Their dtype.
+        bias: Whether affine includes the bias.
 
     Source: Ioffe and Szegedy, Batch Normalization, 2015.
     """
@@ -152,7 +156,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
@@ -215,6 +220,7 @@ class GroupNorm(Module):
         affine: Whether there are a weight and a bias for each channel.
         device: Where the parameters live.
         dtype: Their dtype.
+        bias: Whether affine includes the bias.
 
     Source: Wu and He, Group Normalization, 2018.
     """
@@ -227,6 +233,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         positive("GroupNorm", num_groups=num_groups, num_channels=num_channels)
@@ -239,7 +247,7 @@ class GroupNorm(Module):
         self.eps, self.affine = eps, affine
         where = {"device": device, "dtype": dtype}
         self.weight = Parameter(ones(num_channels, **where)) if affine else None
-        self.bias = Parameter(zeros(num_channels, **where)) if affine else None
+        self.bias = Parameter(zeros(num_channels, **where)) if affine and bias else None
 
     def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
@@ -249,4 +257,7 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

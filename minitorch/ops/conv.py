@@ -11,38 +11,53 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend, dtypes
+from .. import backend
 from ..kernels import load
 from .fused import Fused
 from .unfold import Window, padded, taps, unfold_columns
+from .wide import wide
 
 _TILE_BYTES = 4 << 20
+_SMALL = 1 << 13
 
 
 def _definition(x: Any, weight: Any, bias: Any = None, *, window: Window, groups: int) -> Any:
     n, o = x.shape[0], weight.shape[0]
     oh, ow = window.output(*x.shape[2:])
-    cols = unfold_columns(x, window=window).reshape(n, groups, -1, oh * ow)
-    y = (weight.reshape(groups, o // groups, -1) @ cols).reshape(n, o, oh, ow)
+    w = _grouped(weight, groups)
+    cols = unfold_columns(x, window=window).reshape(n, groups, w.shape[2], oh * ow)
+    y = (w @ cols).reshape(n, o, oh, ow)
     return y if bias is None else y + bias.reshape(-1, 1, 1)
+
+
+def _grouped(weight: Any, groups: int) -> Any:
+    """The weight as a matrix for each group, w_GOK."""
+    o, c, kh, kw = weight.shape
+    return weight.reshape(groups, o // groups, c * kh * kw)
+
+
+def _kernels(x: Any, window: Window, oh: int, ow: int) -> Any:
+    """The compiled bodies, where there is enough to do for several threads."""
+    values = x.shape[0] * x.shape[1] * window.kernel[0] * window.kernel[1] * oh * ow
+    return load("conv") if type(x) is np.ndarray and values >= _SMALL else None
 
 
 def _patches(x: Any, window: Window, oh: int, ow: int) -> Any:
     """The patches of some images as c·kh·kw rows of n·oh·ow values."""
-    kernels = load("conv") if type(x) is np.ndarray else None
+    n, c = x.shape[:2]
+    kernels = _kernels(x, window, oh, ow)
     if kernels is not None:
         return kernels.patches(x, window, oh, ow)
-    n, c = x.shape[:2]
     source = padded(x, window)
     cols = backend.namespace(x).empty((c, *window.kernel, n, oh, ow), x.dtype)
     for i, j, rows, columns in taps(window, oh, ow):
         cols[:, i, j] = source[:, :, rows, columns].swapaxes(0, 1)
-    return cols.reshape(-1, n * oh * ow)
+    return cols.reshape(c * window.kernel[0] * window.kernel[1], n * oh * ow)
 
 
 def _add_patches(out: Any, cols: Any, window: Window, oh: int, ow: int) -> None:
     """Adds patches to the images `out`, which are zero before."""
-    kernels = load("conv") if type(out) is np.ndarray else None
+    kernels = _kernels(out, window, oh, ow)
     if kernels is not None:
         kernels.add_patches(out, cols, window, oh, ow)
         return
@@ -73,23 +88,19 @@ def _pointwise(weight: Any, window: Window) -> bool:
     )
 
 
-def _wide(*arrays: Any) -> list[Any]:
-    """Half types as float32, in which they are multiplied and summed."""
-    return [a.astype(np.float32) if a.dtype in dtypes.HALF else a for a in arrays]
-
-
 def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> Any:
     xp, dtype = backend.namespace(x), x.dtype
-    x, weight = _wide(x, weight)
+    x, weight = wide(x), wide(weight)
     n, o = x.shape[0], weight.shape[0]
     oh, ow = window.output(*x.shape[2:])
-    w = weight.reshape(groups, o // groups, -1)
+    w = _grouped(weight, groups)
     if _pointwise(weight, window):
-        y = xp.matmul(w, x.reshape(n, groups, -1, oh * ow)).reshape(n, o, oh, ow)
+        y = xp.matmul(w, x.reshape(n, groups, w.shape[2], oh * ow)).reshape(n, o, oh, ow)
     else:
         y = xp.empty((n, o, oh, ow), x.dtype)
         for tile in _tiles(x, weight, groups, oh * ow):
-            cols = _patches(x[tile], window, oh, ow).reshape(groups, w.shape[2], -1)
+            cols = _patches(x[tile], window, oh, ow)
+            cols = cols.reshape(groups, w.shape[2], -1)
             product = xp.matmul(w, cols).reshape(o, -1, oh, ow)
             y[tile] = product.swapaxes(0, 1)
     if bias is not None:
@@ -109,7 +120,7 @@ def _backward(
     groups: int,
 ) -> list[Any]:
     kinds = [None if a is None else a.dtype for a in (x, weight, bias)]
-    g, x, weight = _wide(g, x, weight)
+    g, x, weight = wide(g), wide(x), wide(weight)
     body = _pointwise_backward if _pointwise(weight, window) else _tiled_backward
     dx, dw = body(g, needs, x, weight, window, groups)
     db = g.sum((0, 2, 3)) if needs[2] else None
@@ -125,13 +136,14 @@ def _tiled_backward(
 ) -> tuple[Any, Any]:
     xp, o = backend.namespace(x), weight.shape[0]
     oh, ow = g.shape[2:]
-    w = weight.reshape(groups, o // groups, -1)
+    w = _grouped(weight, groups)
     dx = xp.zeros(x.shape, x.dtype) if needs[0] else None
     dw = xp.zeros(w.shape, w.dtype) if needs[1] else None
     for tile in _tiles(x, weight, groups, oh * ow):
         columns = xp.ascontiguousarray(g[tile].swapaxes(0, 1)).reshape(groups, o // groups, -1)
         if dw is not None:
-            cols = _patches(x[tile], window, oh, ow).reshape(groups, w.shape[2], -1)
+            cols = _patches(x[tile], window, oh, ow)
+            cols = cols.reshape(groups, w.shape[2], -1)
             dw += xp.matmul(columns, cols.swapaxes(1, 2))
         if dx is not None:
             _add_patches(dx[tile], xp.matmul(w.swapaxes(1, 2), columns), window, oh, ow)
@@ -141,15 +153,15 @@ def _tiled_backward(
 def _pointwise_backward(
     g: Any, needs: Sequence[bool], x: Any, weight: Any, window: Window, groups: int
 ) -> tuple[Any, Any]:
-    xp, (n, o) = backend.namespace(x), g.shape[:2]
-    w = weight.reshape(groups, o // groups, -1)
-    g = g.reshape(n, groups, o // groups, -1)
+    xp, (n, o), size = backend.namespace(x), g.shape[:2], g.shape[2] * g.shape[3]
+    w = _grouped(weight, groups)
+    g = g.reshape(n, groups, o // groups, size)
     dx = dw = None
     if needs[0]:
         dx = xp.matmul(w.swapaxes(1, 2), g).reshape(x.shape)
     if needs[1]:
         dw = xp.zeros(w.shape, w.dtype)
-        columns = x.reshape(n, groups, w.shape[2], -1).swapaxes(2, 3)
+        columns = x.reshape(n, groups, w.shape[2], size).swapaxes(2, 3)
         for i in range(n):
             dw += xp.matmul(g[i], columns[i])
         dw = dw.reshape(weight.shape)

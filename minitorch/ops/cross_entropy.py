@@ -18,6 +18,8 @@ from ..kernels import load
 from .fused import Fused
 from .wide import wide
 
+_SMALL = 1 << 11
+
 
 def _reduced(loss: Any, weights: Any, reduction: str) -> Any:
     if reduction == "none":
@@ -53,7 +55,7 @@ def _rows(x: Any) -> Any:
 
 
 def _kernels(rows: Any) -> Any:
-    if type(rows) is np.ndarray and rows.dtype == np.float32 and rows.size:
+    if type(rows) is np.ndarray and rows.dtype == np.float32 and rows.size >= _SMALL:
         return load("loss")
     return None
 

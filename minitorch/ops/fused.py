@@ -44,7 +44,7 @@ class Fused(Op):
         self.fast_backward = backward
         self.supports = supports
         kinds = inspect.signature(definition).parameters.values()
-        self.arity = sum(p.kind is not p.KEYWORD_ONLY for p in kinds)
+        self.arity = sum(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in kinds)
         self.saves = tuple(range(self.arity)) + ((OUT,) if saves_out else ())
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,13 @@ from ..kernels import load
 from .fused import Fused
 from .wide import wide
 
+_SMALL = 1 << 11  # below that, a few calls of NumPy are faster than waking threads
+
 
 def _kernels(*arrays: Any) -> Any:
     """The kernels, where all arrays are float32 or all are float64 on the CPU."""
     x = arrays[0]
-    if type(x) is not np.ndarray or x.dtype.char not in "fd" or not x.size:
+    if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.size < _SMALL:
         return None
     return load("norm") if all(a is None or a.dtype == x.dtype for a in arrays) else None
 
@@ -37,11 +40,15 @@ def _layer_definition(
     return y if bias is None else y + bias
 
 
+def _rows(x: Any, size: int) -> tuple[int, int]:
+    return x.size // size if size else 0, size
+
+
 def _layer_forward(
     x: Any, weight: Any, bias: Any, *, shape: tuple[int, ...], eps: float
 ) -> tuple[Any, tuple[Any, ...]]:
-    size = int(np.prod(shape))
-    rows = x.reshape(-1, size)
+    size = math.prod(shape)
+    rows = x.reshape(_rows(x, size))
     w, b = (None if a is None else a.reshape(-1) for a in (weight, bias))
     kernels = _kernels(rows, w, b)
     if kernels is not None:
@@ -71,8 +78,8 @@ def _layer_backward(
     eps: float,
 ) -> list[Any]:
     mean, rstd = residuals
-    size = int(np.prod(shape))
-    rows, g = x.reshape(-1, size), g.reshape(-1, size)
+    size = math.prod(shape)
+    rows, g = x.reshape(_rows(x, size)), g.reshape(_rows(x, size))
     w = None if weight is None else weight.reshape(-1)
     kernels = _kernels(rows, g, w)
     if kernels is not None:
@@ -106,9 +113,14 @@ layer_norm_op.name = "layer_norm"
 # batch_norm: x_NCL, statistics over N and L.
 
 
+def _three(x: Any) -> tuple[int, int, int]:
+    """The shape N, C, L of x_NC…."""
+    return x.shape[0], x.shape[1], math.prod(x.shape[2:])
+
+
 def statistics(x: Any) -> tuple[Any, Any]:
     """Mean and biased variance of each channel of the array x_NC…, float32 or wider."""
-    x = x.reshape(x.shape[0], x.shape[1], -1)
+    x = x.reshape(_three(x))
     kernels = _kernels(x) if x.shape[2] > 1 else None
     if kernels is not None:
         return kernels.channel_statistics(x)
@@ -148,9 +160,9 @@ def _batch_forward(
     shift = -mean * scale if bias is None else bias - mean * scale
     kernels = _kernels(x, scale, shift) if x.ndim > 2 else None
     if kernels is not None:
-        y = kernels.channel_affine(x.reshape(*x.shape[:2], -1), scale, shift)
+        y = kernels.channel_affine(x.reshape(_three(x)), scale, shift)
     else:
-        y = wide(x).reshape(*x.shape[:2], -1) * scale[:, None]
+        y = wide(x).reshape(_three(x)) * scale[:, None]
         y += shift[:, None]
     return y.reshape(x.shape).astype(x.dtype, copy=False), (rstd,)
 
@@ -169,7 +181,7 @@ def _batch_backward(
     training: bool,
 ) -> list[Any]:
     (rstd,) = residuals
-    shape = (*x.shape[:2], -1)
+    shape = _three(x)
     scale = rstd if weight is None else rstd * weight
     kernels = _kernels(x, g, mean, rstd, scale) if x.ndim > 2 else None
     if kernels is not None:

@@ -6,6 +6,7 @@ the output, and this covers padding, ceil_mode and adaptive sizes alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +18,21 @@ from .families import nondiff
 from .fused import Fused
 from .primitive import Primitive
 from .unfold import Window, padded, taps
+from .wide import wide
+
+_SMALL = 1 << 11
+
+
+def _kernels(a: Any) -> Any:
+    """The compiled bodies, where there is enough to do for several threads."""
+    if type(a) is np.ndarray and a.size >= _SMALL and a.dtype not in dtypes.HALF:
+        return load("pool")
+    return None
 
 
 def _index_array(x: Any, *, window: Window) -> Any:
-    kernels = load("pool") if type(x) is np.ndarray else None
-    if kernels is not None and x.dtype not in dtypes.HALF:
+    kernels = _kernels(x)
+    if kernels is not None:
         return kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
     return _maxima(x, window)[1]
 
@@ -65,8 +76,8 @@ def _max_definition(x: Any, *, window: Window) -> Any:
 
 
 def _max_forward(x: Any, *, window: Window) -> tuple[Any, tuple[Any, ...]]:
-    kernels = load("pool") if type(x) is np.ndarray else None
-    if kernels is not None and x.dtype not in dtypes.HALF:
+    kernels = _kernels(x)
+    if kernels is not None:
         y, index = kernels.max_pool(x, window, *window.output(*x.shape[2:]))
     else:
         y, index = _maxima(x, window)
@@ -77,13 +88,13 @@ def _max_backward(
     g: Any, needs: Sequence[bool], residuals: tuple[Any, ...], x: Any, *, window: Window
 ) -> list[Any]:
     index = residuals[0]
-    kernels = load("pool") if type(g) is np.ndarray else None
-    if kernels is not None and g.dtype not in dtypes.HALF:
+    kernels = _kernels(g)
+    if kernels is not None:
         return [kernels.max_pool_backward(g, index, x.shape)]
     xp, (n, c, h, w) = backend.namespace(g), x.shape
     dx = xp.zeros((n * c, h * w), g.dtype)
-    rows = xp.arange(n * c).reshape(-1, 1)
-    xp.add.at(dx, (rows, index.reshape(n * c, -1)), g.reshape(n * c, -1))
+    rows, flat = xp.arange(n * c).reshape(n * c, 1), (n * c, math.prod(g.shape[2:]))
+    xp.add.at(dx, (rows, index.reshape(flat)), g.reshape(flat))
     return [dx.reshape(x.shape)]
 
 
@@ -98,9 +109,11 @@ max_pool.name = "max_pool"
 
 def _average_array(x: Any, *, rows: Any, columns: Any) -> Any:
     """R x Cᵀ for the last two axes."""
-    xp = backend.namespace(x)
-    r, c = xp.asarray(rows, x.dtype), xp.asarray(columns, x.dtype)
-    return xp.matmul(r, xp.matmul(x, c.T))
+    xp, a = backend.namespace(x), wide(x)
+    (n, c, h, w), (oh, ow) = a.shape, (len(rows), len(columns))
+    y = xp.matmul(a.reshape(n * c * h, w), xp.asarray(columns.T, a.dtype)).reshape(n * c, h, ow)
+    y = xp.matmul(xp.asarray(rows, a.dtype), y).reshape(n, c, oh, ow)
+    return y.astype(x.dtype, copy=False)
 
 
 def _average_rule(g: Any, *, rows: Any, columns: Any) -> Any:

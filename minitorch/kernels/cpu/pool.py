@@ -55,7 +55,8 @@ def max_pool(x: Any, window: Any, oh: int, ow: int) -> tuple[Any, Any]:
 def max_pool_backward(g: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """The gradient of the images: each g goes to the position that won."""
     n, c, h, w = shape
+    oh, ow = g.shape[2:]
     dx = np.zeros(shape, g.dtype)
-    flat = np.ascontiguousarray(g).reshape(n * c, -1)
-    _spread(flat, index.reshape(n * c, -1), dx.reshape(n * c, h * w))
+    flat = np.ascontiguousarray(g).reshape(n * c, oh * ow)
+    _spread(flat, index.reshape(n * c, oh * ow), dx.reshape(n * c, h * w))
     return dx

@@ -8,7 +8,8 @@ from typing import Any
 from ... import dtypes, random
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import activation as ops
-from ...ops import elementwise, inplace, joining, primitive, reduction
+from ...ops import elementwise, inplace, joining, primitive
+from ...ops import softmax as softmax_ops
 from ...tensor import Tensor
 
 
@@ -180,21 +181,21 @@ def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """`exp(x) / Σ exp(x)` along `dim`, which must be named."""
-    return reduction.softmax(input, dim, dtype=dtype)
+    return softmax_ops.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """`x - log Σ exp(x)` along `dim`, which must be named."""
-    return reduction.log_softmax(input, dim, dtype=dtype)
+    return softmax_ops.log_softmax(input, dim, dtype=dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """softmax of -x."""
-    return reduction.softmax(-input, dim, dtype=dtype)
+    return softmax_ops.softmax(-input, dim, dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
@@ -204,7 +205,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     """
     noise = random.stream("default").numpy().gumbel(size=tuple(logits.shape))
     gumbels = primitive.wrap(noise.astype(dtypes.float32.numpy)).to(logits.device, logits.dtype)
-    soft = reduction.softmax((logits + gumbels) / tau, dim)
+    soft = softmax_ops.softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft
     top = soft.detach() == soft.detach().amax(dim, keepdim=True)

@@ -102,7 +102,6 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor,
     target: Tensor,
-    *,
     reduction: str = "mean",
     delta: float = 1.0,
     weight: Tensor | None = None,

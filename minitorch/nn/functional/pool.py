@@ -45,7 +45,7 @@ def _sizes(
         outputs = -(-span // s) + 1 if ceil_mode else span // s + 1
         if ceil_mode and (outputs - 1) * s >= n + p:
             outputs -= 1  # a window that starts in the padding after the image is dropped
-        high.append((outputs - 1) * s + d * (k - 1) + 1 - n - p)
+        high.append(max(0, (outputs - 1) * s + d * (k - 1) + 1 - n - p))
     one, none = (1,) * (2 - axes), (0,) * (2 - axes)
     return Window(
         one + kernels,  # type: ignore[arg-type]

@@ -248,7 +248,9 @@ class Run:
         trainer._running = trainer.phase = None
         trainer._batch = None
         trainer._to_save = []
-        trainer.logger_group.finalize("success" if error is None else "failed")
+        ending = trainer._end[0] if trainer._end and self.stage == "fit" else ""
+        failed = error is not None or ending == "failed"
+        trainer.logger_group.finalize("failed" if failed else "success")
         if trainer.profiler is not None and self._began:
             trainer.print(trainer.profiler.summary())
         if error is None and later:

@@ -33,7 +33,8 @@ class Scope(NamedTuple):
         where: Name in messages.
         on_step: Default of on_step.
         on_epoch: Default of on_epoch.
-        steps: Whether step values exist here at all.
+        steps: Whether it is a part with batches.
+        updates: Whether updates happen, which are the axis of step values.
         weighted: Whether an epoch mean is weighted by the batch.
     """
 
@@ -41,13 +42,14 @@ class Scope(NamedTuple):
     on_step: bool
     on_epoch: bool
     steps: bool
+    updates: bool
     weighted: bool
 
 
-TRAIN_STEP = Scope("a training batch", True, False, True, True)
-TRAIN_EPOCH = Scope("a training epoch's start or end", False, True, False, False)
-EVAL_STEP = Scope("an evaluation batch", False, True, True, True)
-EVAL_EPOCH = Scope("an evaluation's start or end", False, True, False, False)
+TRAIN_STEP = Scope("a training batch", True, False, True, True, True)
+TRAIN_EPOCH = Scope("a training epoch's start or end", False, True, False, True, False)
+EVAL_STEP = Scope("an evaluation batch", False, True, True, False, True)
+EVAL_EPOCH = Scope("an evaluation's start or end", False, True, False, False, False)
 SCOPES = {scope.where: scope for scope in (TRAIN_STEP, TRAIN_EPOCH, EVAL_STEP, EVAL_EPOCH)}
 
 REDUCTIONS = ("mean", "sum", "max", "min")
@@ -112,6 +114,12 @@ class Metric:
             raise TrainerError(
                 f"log({name!r}): in {self.scope.where} there are no steps. Got on_step=True. "
                 "Log it with on_epoch=True, or in the batch's step."
+            )
+        if self.on_step and not self.scope.updates:
+            raise TrainerError(
+                f"log({name!r}): step values stand over updates, and {self.scope.where} makes "
+                "none. Got on_step=True. Leave it out (the mean over the evaluation is kept), or "
+                "pass on_step=self.trainer.training in code that training shares."
             )
         if not self.on_step and not self.on_epoch:
             raise TrainerError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 Table = dict[str, Metric]
 
+RESERVED = ("epoch", "step")
+
 
 class MetricLog(Callback):
     """Keeps everything that `log` was given.
@@ -36,7 +37,8 @@ class MetricLog(Callback):
     `trainer.global_step`.
 
     Attributes:
-        history: For each name the points (global_step, value) that went to the loggers.
+        history: For each name the points (global_step, value) of a fit that went to the loggers.
+        logged: The last value under each name that went to the loggers.
     """
 
     order = Order.REPORT
@@ -48,6 +50,7 @@ class MetricLog(Callback):
         self.suffix = ""
         self.final = False
         self._tables: dict[str, Table] = {}
+        self._alone: dict[str, Table] | None = None
         self._table: Table = {}
         self._phase = ""
         self._every = 50
@@ -60,15 +63,23 @@ class MetricLog(Callback):
         return "MetricLog"
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        self.logged, self.suffix = {}, ""
+        if stage == "fit":
+            self.history, self._tables, self._alone = {}, {}, None
+        else:
+            self._alone = {}  # the fit's own, which a checkpoint may still take, stay aside
         every = trainer.settings.log_every_n_steps
         self._every = 50 if every is None else every
+
+    def _seen(self) -> dict[str, Table]:
+        return self._tables if self._alone is None else self._alone
 
     # Writing.
 
     def enter(self, phase: str, scope: Scope | None) -> None:
         """Switches to the table of a phase and to what may be logged now."""
         self._phase, self.scope, self.final = phase, scope, False
-        self._table = self._tables.setdefault(phase, {})
+        self._table = self._seen().setdefault(phase, {})
 
     def put(self, name: str, value: Any, flags: Flags, batch_size: float | None) -> None:
         """Takes one value; `TaskModule.log` explains the arguments."""
@@ -92,6 +103,11 @@ class MetricLog(Callback):
 
     def _weight(self, metric: Metric, batch_size: float | None) -> float:
         if batch_size is not None:
+            if batch_size < 1:
+                raise ArgumentError(
+                    f"log({metric.name!r}): batch_size is the number of samples behind the value "
+                    f"and must be ≥ 1. Got {batch_size!r}. Leave the value of an empty batch out."
+                )
             return batch_size
         if metric.reduce != "mean" or not metric.scope.weighted:
             return 1.0
@@ -108,6 +124,11 @@ class MetricLog(Callback):
             )
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"log: a name is a non-empty string. Got {name!r}.")
+        if name in RESERVED:
+            raise ArgumentError(
+                f"log({name!r}): loggers get the epoch with all values, and trainer.global_step is "
+                f"their axis. Got a metric of this name. Rename it, for example to 'my_{name}'."
+            )
         metric = Metric(name, flags, self.scope)
         known = self._table.get(name)
         if known is None:
@@ -187,9 +208,10 @@ class MetricLog(Callback):
     def _write(self, trainer: Trainer, values: dict[str, float], step: int) -> None:
         if not values or self._phase == "sanity":
             return
-        for name, value in values.items():
-            self.history.setdefault(name, []).append((step, value))
-        self.logged = values
+        if self._alone is None:
+            for name, value in values.items():
+                self.history.setdefault(name, []).append((step, value))
+        self.logged.update(values)
         trainer.logger_group.log_metrics({**values, "epoch": trainer.position.epoch}, step)
 
     # Reading.
@@ -197,7 +219,7 @@ class MetricLog(Callback):
     def results(self) -> dict[str, float]:
         """All latest values by name; during an epoch's end also its aggregates."""
         found: dict[str, float] = {}
-        for phase, table in self._tables.items():
+        for phase, table in self._seen().items():
             for name, metric in table.items():
                 self._read(name, metric, running=phase == self._phase, into=found)
         return found
@@ -223,7 +245,7 @@ class MetricLog(Callback):
     def bar(self) -> dict[str, float]:
         """Latest values of what was logged with prog_bar=True."""
         found: dict[str, float] = {}
-        for table in self._tables.values():
+        for table in self._seen().values():
             for name, metric in table.items():
                 if metric.to_bar:
                     self._read(name, metric, running=True, into=found)
@@ -233,22 +255,9 @@ class MetricLog(Callback):
         """The aggregates of the last finished epoch of a phase."""
         return {
             metric.epoch_key: metric.epoch_value
-            for metric in self._tables.get(phase, {}).values()
-            if metric.epoch_value is not None
+            for metric in self._seen().get(phase, {}).values()
+            if metric.closed and metric.epoch_value is not None
         }
-
-    def find(self, name: str | None) -> tuple[float, int] | None:
-        """The value under a name and a stamp that changes with every new value."""
-        value = self.results().get(name or "")
-        if value is None:
-            return None
-        stamps = [
-            metric.stamp
-            for table in self._tables.values()
-            for key, metric in table.items()
-            if name in (key, metric.step_key, metric.epoch_key)
-        ]
-        return value, max(stamps)
 
     def finished(self, name: str) -> Final | None:
         """The aggregate of the last finished epoch under a name; None while a newer one grows.
@@ -270,27 +279,16 @@ class MetricLog(Callback):
 
     def names(self) -> list[str]:
         """All names that were logged, with those that their aggregates have or will have."""
-        keys = (_keys(metric) for table in self._tables.values() for metric in table.values())
+        keys = (_keys(metric) for table in self._seen().values() for metric in table.values())
         return sorted(set().union(*keys))
 
     def _named(self, name: str) -> list[Metric]:
-        tables = [self._tables.get(phase, {}) for phase in ("validation", "train")]
+        tables = [self._seen().get(phase, {}) for phase in ("validation", "train")]
         return [m for table in tables for m in table.values() if name in _keys(m)]
-
-    def unknown(self, who: str, name: str | None) -> str:
-        """The text of an error about a monitored name that nobody logs."""
-        known = self.names()
-        if not known:
-            return (
-                f"{who}: monitor={name!r} was never logged; nothing was. Call self.log({name!r})."
-            )
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return f"{who}: monitor={name!r} was never logged. Logged are {', '.join(known)}.{hint}"
 
     def drop(self, phase: str) -> None:
         """Forgets a phase."""
-        self._tables.pop(phase, None)
+        self._seen().pop(phase, None)
 
     # State.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.errors import TrainerError
+from minitorch.callbacks.monitor import Watched
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
@@ -22,7 +22,7 @@ class LRSchedulerConfig:
         name: Name for logs.
         interval: "epoch" or "step" (an applied update).
         frequency: Moves every so many intervals.
-        monitor: Name of the metric that the schedule watches.
+        monitor: Name of the metric, aggregated over an epoch, that the schedule watches.
         reduce_on_plateau: Whether it takes a metric.
         strict: Whether a missing metric is an error.
         seen: Stamp of the last metric value that it was given.
@@ -63,7 +63,14 @@ class Schedules(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         for config in trainer.lr_scheduler_configs:
-            if config.interval == "epoch" and not (trainer.position.epoch + 1) % config.frequency:
+            used = config.reduce_on_plateau and module.automatic_optimization
+            if used and config.strict and trainer.metrics_complete:
+                _watched(config).look(trainer)
+            if config.interval == "step":
+                due = used  # the value of the epoch has come after its last update
+            else:
+                due = not (trainer.position.epoch + 1) % config.frequency
+            if due:
                 self.move(trainer, module, config)
 
     def move(self, trainer: Trainer, module: TaskModule, config: LRSchedulerConfig) -> None:
@@ -73,12 +80,11 @@ class Schedules(Callback):
         if not config.reduce_on_plateau:
             module.lr_scheduler_step(config.scheduler, None)
             return
-        found = trainer.metric_log.find(config.monitor)
-        if found is None:
-            if config.strict and trainer.position.epoch_done and trainer.metrics_complete:
-                raise TrainerError(trainer.metric_log.unknown("lr_scheduler", config.monitor))
-            return
-        value, stamp = found
-        if stamp != config.seen:
-            config.seen = stamp
-            module.lr_scheduler_step(config.scheduler, value)
+        final = _watched(config).read(trainer)
+        if final is not None and final.stamp != config.seen:
+            config.seen = final.stamp
+            module.lr_scheduler_step(config.scheduler, final.value)
+
+
+def _watched(config: LRSchedulerConfig) -> Watched:
+    return Watched(f"lr_scheduler: monitor={config.monitor!r}", str(config.monitor))

@@ -60,6 +60,19 @@ def test_what_a_logger_gets(tmp_path: Any) -> None:
     assert "val/loss" in metrics
 
 
+def test_failed_run_is_told_to_the_loggers() -> None:
+    class Task(Regression):
+        def on_train_batch_end(self, *args: Any) -> None:
+            self.trainer.stop("diverged", status="failed")
+
+    logger = Recorder()
+    trainer = quiet(max_epochs=1, logger=logger)
+    assert trainer.fit(Task(), loader(8)).status == "failed"
+    assert logger.calls[-1] == ("finalize", "failed")
+    trainer.test(Task(), loader(8), verbose=False)
+    assert logger.calls[-1] == ("finalize", "success")
+
+
 def test_hyperparameters_can_stay_out_of_the_loggers() -> None:
     class Task(Regression):
         def __init__(self) -> None:

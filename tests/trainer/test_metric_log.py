@@ -163,6 +163,42 @@ def test_flags_that_do_not_fit(case: str) -> None:
         fit(Regression(), loader(), max_epochs=1, callbacks=callback)
 
 
+@pytest.mark.parametrize("name", ["epoch", "step"])
+def test_reserved_names(name: str) -> None:
+    class Task(Regression):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            self.log(name, 1.0)
+
+    with pytest.raises(ArgumentError, match=rf"log\('{name}'\).*for example to 'my_{name}'"):
+        fit(Task(), max_epochs=1)
+
+
+@pytest.mark.parametrize("stage", ["fit", "validate"])
+def test_step_values_of_an_evaluation_are_refused(stage: str) -> None:
+    class Task(Regression):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            self.log("x", 1.0, on_step=True, on_epoch=True)
+
+    given = (data(), data()) if stage == "fit" else (data(),)
+    message = r"step values stand over updates, and an evaluation batch makes none.*self.trainer.tr"
+    with pytest.raises(TrainerError, match=message):
+        getattr(quiet(max_epochs=1), stage)(Task(), *given)
+
+
+@pytest.mark.parametrize("size", [0, -1, 0.5])
+def test_batch_sizes_below_one_are_refused(size: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"must be ≥ 1. Got {size}. Leave the value"):
+        fit(Logs(on_epoch=True, on_step=False, batch_size=size), data(), max_epochs=1)
+
+
+def test_logged_metrics_keep_every_name() -> None:
+    trainer = quiet(max_epochs=1)
+    trainer.fit(Regression(), data(), data())
+    assert set(trainer.logged_metrics) == {"train/loss_step", "train/loss_epoch", "val/loss"}
+    trainer.test(Regression(), data(), verbose=False)
+    assert set(trainer.logged_metrics) == {"test/loss"}
+
+
 WRONG_VALUES = {
     "vector": (mt.zeros(3), r"a number or a tensor with one element. Got f32\[3\]"),
     "text": ("high", r"Got str. Reduce it first"),

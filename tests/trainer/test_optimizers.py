@@ -106,6 +106,57 @@ def test_plateau_moves_by_fresh_values_only(every: int, rates: list[float]) -> N
     assert seen == expected
 
 
+class Watching(Tiny):
+    """A training value that falls within each epoch, and a validation value that does not."""
+
+    def __init__(self, monitor: str, **config: Any) -> None:
+        super().__init__()
+        self.monitor, self.config = monitor, config
+        self.rates: list[float] = []
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.log("loss", float(batch_idx), on_step=True, on_epoch=True)
+        self.log("step only", 1.0)
+        return super().training_step(batch, batch_idx)
+
+    def validation_step(self, batch: Any, batch_idx: int) -> Any:
+        self.log("loss", -10.0 * self.current_epoch)
+
+    def on_train_epoch_start(self) -> None:
+        self.rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
+
+    def configure_optimizers(self) -> Any:
+        optimizer = sgd(self)
+        plateau = lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+        config = {"scheduler": plateau, "monitor": self.monitor, **self.config}
+        return {"optimizer": optimizer, "lr_scheduler": config}
+
+
+@pytest.mark.parametrize("interval", ["epoch", "step"])
+@pytest.mark.parametrize(
+    ("monitor", "rates"),
+    [
+        ("loss", [1.0, 1.0, 1.0]),  # validation's, which falls
+        ("loss_epoch", [1.0, 1.0, 0.5]),  # training's, the same in each epoch
+    ],
+)
+def test_plateau_reads_values_of_epochs(monitor: str, rates: list[float], interval: str) -> None:
+    task = Watching(monitor, interval=interval)
+    fit(task, loader(8), loader(4), max_epochs=3)
+    assert task.rates == rates
+
+
+@pytest.mark.parametrize("interval", ["epoch", "step"])
+@pytest.mark.parametrize(
+    ("monitor", "message"),
+    [("step only", "exists only as the value of single batches"), ("other", "was never logged")],
+)
+def test_plateau_without_such_a_value(monitor: str, message: str, interval: str) -> None:
+    with pytest.raises(TrainerError, match=f"lr_scheduler: monitor='{monitor}' {message}"):
+        fit(Watching(monitor, interval=interval), loader(8), loader(4), max_epochs=2)
+    assert fit(Watching("other", strict=False), loader(8), max_epochs=1).epochs == 1
+
+
 def test_optimizer_state_is_keyed_by_the_modules_names() -> None:
     trainer = quiet(max_epochs=1)
     trainer.fit(Regression(), loader())

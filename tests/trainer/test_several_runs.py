@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from toy_tasks import Regression, arrays, fit, loader, quiet
 
-from minitorch.callbacks import Callback, ModelCheckpoint, Order
+import minitorch as mt
+from minitorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, Order
 from minitorch.callbacks.core import FiniteGradients, GradientClipping
 from minitorch.errors import TrainerError
 
@@ -126,3 +127,47 @@ def test_callbacks_of_the_module_are_made_once(
     for module in (task, Task()):  # another module brings its own
         trainer.test(module, loader(4), ckpt_path="best", verbose=False)
         assert (trainer.checkpoint_callback is keeper) == (module is task)
+
+
+class Constant(Regression):
+    """Logs one value under one name in every evaluation."""
+
+    def __init__(self, name: str, value: float) -> None:
+        super().__init__()
+        self.name, self.value = name, value
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        self.log(self.name, self.value)
+
+    test_step = validation_step
+
+
+def test_evaluations_do_not_mix() -> None:
+    trainer = quiet(max_epochs=1)
+    assert trainer.test(Constant("a", 1.0), loader(4), verbose=False) == [{"a": 1.0}]
+    assert trainer.test(Constant("b", 2.0), loader(4), verbose=False) == [{"b": 2.0}]
+    assert {k: float(v) for k, v in trainer.callback_metrics.items()} == {"b": 2.0}
+
+
+def test_validation_before_a_fit_is_no_part_of_it() -> None:
+    stopping = EarlyStopping("x", mode="min", patience=5)
+    trainer, task = quiet(max_epochs=2, callbacks=stopping), Constant("x", -5.0)
+    trainer.validate(task, loader(4), verbose=False)
+    task.value = 3.0
+    result = trainer.fit(task, loader(), loader(4))
+    assert result.history["x"] == [(6, 3.0), (12, 3.0)]
+    assert float(stopping.best_score) == 3.0
+
+
+def test_evaluation_leaves_the_metrics_of_a_fit_for_its_checkpoint(tmp_path: Path) -> None:
+    trees = []
+    for evaluated in (False, True):
+        mt.manual_seed(0)
+        trainer, task = quiet(max_steps=3), Regression()
+        trainer.fit(task, loader(), loader(4))
+        if evaluated:
+            trainer.validate(task, loader(8), verbose=False)
+        trainer.save_checkpoint(tmp_path / "fit.ckpt")
+        trees.append(mt.load(tmp_path / "fit.ckpt")["callbacks"]["MetricLog"])
+    assert trees[0]["tables"] == trees[1]["tables"]
+    assert trees[0]["history"].keys() == trees[1]["history"].keys()

@@ -89,9 +89,9 @@ class Callback:
         """Same as `module.log`, for callbacks written against Lightning."""
         self._attached().log(name, value, **options)
 
-    def log_dict(self, values: dict[str, Any], **options: Any) -> None:
+    def log_dict(self, dictionary: dict[str, Any], **options: Any) -> None:
         """Same as `module.log_dict`."""
-        self._attached().log_dict(values, **options)
+        self._attached().log_dict(dictionary, **options)
 
     def _attached(self) -> TaskModule:
         if self._trainer is None:

@@ -116,6 +116,25 @@ def refuse_unknown(unknown: dict[str, Any]) -> None:
         raise ArgumentError(f"Trainer: there is no argument {name!r}. {hint}")
 
 
+def refuse_datamodule(run: str, datamodule: Any) -> None:
+    """Raises for the argument `datamodule` of Lightning's fit, validate, test and predict.
+
+    Raises:
+        ArgumentError: It was given; says what to pass.
+    """
+    if datamodule is None:
+        return
+    names = {"fit": "train_dataloader", "validate": "val_dataloader"}
+    method = names.get(run, f"{run}_dataloader")
+    fix = f"fit(model, dm.{method}(), dm.val_dataloader())"
+    if run != "fit":
+        fix = f"{run}(model, dm.{method}())"
+    raise ArgumentError(
+        f"Trainer.{run}: data is passed as loaders, or by the {method} of the module. "
+        f"Got datamodule={type(datamodule).__name__}. Call dm.setup({run!r}) and {fix}."
+    )
+
+
 def check(settings: Settings) -> None:
     """Validates all arguments; the Trainer calls it when a run starts.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import EVENTS, Callback, Order
 from minitorch.trainer.hooks import Hooks
+from minitorch.trainer.task import positional_count
 
 if TYPE_CHECKING:
     from minitorch.trainer.profiler import SimpleProfiler
@@ -27,6 +28,13 @@ BORDERS = frozenset(
     }
 )
 """Events in which the state of a run is complete once the callbacks before PERSIST have run."""
+
+BATCH_EVENTS = {
+    f"on_{phase}_batch_{border}": count
+    for phase in ("validation", "test", "predict")
+    for border, count in (("start", 3), ("end", 4))
+}
+"""Events that end with dataloader_idx, which a method may leave out, and what they are told."""
 
 
 class Events:
@@ -56,11 +64,19 @@ class Events:
                 if before_persist and getattr(owner, "order", None) is Order.PERSIST:
                     calls.append(trainer.save_now)
                     before_persist = False
+                if event in BATCH_EVENTS:
+                    method = _trimmed(method, BATCH_EVENTS[event] + 2 * (owner is not module))
                 call = method if owner is module else partial(method, trainer, module)
                 if profiler is not None:
                     call = profiler.timed(f"[{label(owner)}] {event}", call)
                 calls.append(call)
             setattr(self, event, calls)
+
+
+def _trimmed(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+    if positional_count(method, count) == count:
+        return method
+    return lambda *args: method(*args[: count - 1])
 
 
 def listeners(

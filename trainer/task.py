@@ -142,9 +142,9 @@ class TaskModule(Hooks, nn.Module):
             log.put(name, value, flags, batch_size)
             log.suffix = suffix
 
-    def log_dict(self, values: Mapping[str, Any], **options: Any) -> None:
+    def log_dict(self, dictionary: Mapping[str, Any], **options: Any) -> None:
         """Calls `log` for each entry, with the same options."""
-        for name, value in values.items():
+        for name, value in dictionary.items():
             self.log(name, value, **options)
 
     def print(self, *values: Any, **options: Any) -> None:

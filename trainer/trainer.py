@@ -11,7 +11,7 @@ from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import TrainerError
 from minitorch.trainer import checkpoint, evaluate
-from minitorch.trainer.arguments import Settings, refuse_unknown
+from minitorch.trainer.arguments import Settings, refuse_datamodule, refuse_unknown
 from minitorch.trainer.events import order_table
 from minitorch.trainer.loaders import END
 from minitorch.trainer.outputs import check_finite, read_loss, read_manual
@@ -113,17 +113,18 @@ class Trainer(Status):
 
     def fit(
         self,
-        module: TaskModule,
+        model: TaskModule,
         train_dataloaders: Any = None,
         val_dataloaders: Any = None,
         *,
         ckpt_path: Source | None = None,
         batch_size: int = 32,
+        datamodule: Any = None,
     ) -> FitResult:
         """Trains a module; a Trainer fits once.
 
         Args:
-            module: The task.
+            model: The task.
             train_dataloaders: A DataLoader, Dataset, iterable of batches, or arrays `(X, y)`.
             val_dataloaders: The same, or a list of DataLoaders.
             ckpt_path: Checkpoint to continue from, exactly where it was written.
@@ -132,67 +133,74 @@ class Trainer(Status):
         Returns:
             How it ended, the best and last checkpoint, and the history of metrics.
         """
-        with Run(self, module, "fit") as run:
+        refuse_datamodule("fit", datamodule)
+        with Run(self, model, "fit") as run:
             run.start_fit(train_dataloaders, val_dataloaders, batch_size, ckpt_path)
-            self._fit_epochs(module)
+            self._fit_epochs(model)
         return run.result()
 
     def validate(
         self,
-        module: TaskModule | Source | None = None,
+        model: TaskModule | Source | None = None,
         dataloaders: Any = None,
         *,
         ckpt_path: Source | None = None,
         verbose: bool = True,
         batch_size: int = 32,
+        datamodule: Any = None,
     ) -> list[dict[str, float]]:
         """Runs `validation_step` over data; see `test`."""
-        return evaluate.run(self, "validate", module, dataloaders, ckpt_path, batch_size, verbose)
+        refuse_datamodule("validate", datamodule)
+        return evaluate.run(self, "validate", model, dataloaders, ckpt_path, batch_size, verbose)
 
     def test(
         self,
-        module: TaskModule | Source | None = None,
+        model: TaskModule | Source | None = None,
         dataloaders: Any = None,
         *,
         ckpt_path: Source | None = None,
         verbose: bool = True,
         batch_size: int = 32,
+        datamodule: Any = None,
     ) -> list[dict[str, float]]:
         """Runs `test_step` over data.
 
         Args:
-            module: The task with the weights it has, or a checkpoint such as `result.best`, whose
+            model: The task with the weights it has, or a checkpoint such as `result.best`, whose
                 weights are loaded into the module of the last run.
             dataloaders: As for `fit`.
-            ckpt_path: Checkpoint to load into `module`: a path, "best" or "last".
+            ckpt_path: Checkpoint to load into `model`: a path, "best" or "last".
             verbose: Print a table.
             batch_size: For data that is not batched yet.
 
         Returns:
             For each loader the logged metrics.
         """
-        return evaluate.run(self, "test", module, dataloaders, ckpt_path, batch_size, verbose)
+        refuse_datamodule("test", datamodule)
+        return evaluate.run(self, "test", model, dataloaders, ckpt_path, batch_size, verbose)
 
     def predict(
         self,
-        module: TaskModule | Source | None = None,
+        model: TaskModule | Source | None = None,
         dataloaders: Any = None,
         *,
         ckpt_path: Source | None = None,
         return_predictions: bool = True,
         batch_size: int = 32,
+        datamodule: Any = None,
     ) -> list[Any] | None:
         """Runs `predict_step` over data; arguments as for `test`.
 
         Returns:
             What it returned for each batch, on the CPU; one list per loader if there are several.
         """
+        refuse_datamodule("predict", datamodule)
         return evaluate.run_predict(
-            self, module, dataloaders, ckpt_path, batch_size, return_predictions
+            self, model, dataloaders, ckpt_path, batch_size, return_predictions
         )
 
-    def save_checkpoint(self, path: Source, weights_only: bool = False) -> None:
-        """Writes a checkpoint, from which `fit(ckpt_path=path)` goes on exactly.
+    def save_checkpoint(self, filepath: Source, weights_only: bool = False) -> None:
+        """Writes a checkpoint, from which `fit(ckpt_path=filepath)` goes on exactly.
 
         It can be called in every event between two batches, and after a run. Callbacks of
         `Order.PERSIST` and code outside of events find the file written on return; a module or
@@ -200,7 +208,7 @@ class Trainer(Status):
         validation: in its `on_validation_end`), or the file would miss what they still change.
 
         Args:
-            path: The file; missing folders are made.
+            filepath: The file; missing folders are made.
             weights_only: Leave out all that resuming needs; allowed inside of steps, too.
 
         Raises:
@@ -209,9 +217,9 @@ class Trainer(Status):
         if self._module is None:
             raise TrainerError("save_checkpoint: there is nothing to save before a run. Call fit.")
         if weights_only or self._saving is Saving.NOW:
-            checkpoint.write(self, path, weights_only=weights_only)
+            checkpoint.write(self, filepath, weights_only=weights_only)
         elif self._saving is Saving.LATER:
-            self._to_save.append(path)
+            self._to_save.append(filepath)
         else:
             raise TrainerError(
                 "save_checkpoint: a run can be resumed exactly between two batches only. Got a "

@@ -56,10 +56,10 @@ def test_result_names_the_checkpoints(tmp_path: Path) -> None:
 def test_best_weights_are_loaded_into_the_module(how: str, tmp_path: Path) -> None:
     trainer, result, keeper, task = trained(tmp_path)
     given: dict[str, Any] = {
-        "object": {"module": result.best},
-        "path": {"module": str(result.best)},
-        "name": {"module": task, "ckpt_path": "best"},
-        "with module": {"module": task, "ckpt_path": result.best},
+        "object": {"model": result.best},
+        "path": {"model": str(result.best)},
+        "name": {"model": task, "ckpt_path": "best"},
+        "with module": {"model": task, "ckpt_path": result.best},
     }[how]
     trainer.test(dataloaders=loader(4), verbose=False, **given)
     for name, value in keeper.best_weights.items():

@@ -7,8 +7,10 @@ import warnings
 from typing import Any
 
 import pytest
+from toy_tasks import Regression, arrays, loader, quiet
 
 from minitorch.callbacks import Callback
+from minitorch.errors import ArgumentError
 from minitorch.trainer import TaskModule, Trainer
 from minitorch.trainer.arguments import REPLACED
 
@@ -82,3 +84,88 @@ def test_arguments_of_the_trainer_exist_or_are_replaced(lightning: Any) -> None:
     theirs = set(inspect.signature(lightning.Trainer).parameters)
     ours = set(inspect.signature(Trainer).parameters)
     assert theirs - ours <= set(REPLACED)
+
+
+CALLS = {
+    "Trainer": ["fit", "validate", "test", "predict", "save_checkpoint", "print"],
+    "LightningModule": ["log", "log_dict", "manual_backward", "toggle_optimizer", "clip_gradients"],
+}
+NOT_TAKEN = {
+    "weights_only": "files are read without running code",
+    "storage_options": "files are local",
+    "sync_dist_group": PROCESSES,
+    "metric_attribute": "metrics are values",
+    "args": "printed values",
+    "kwargs": "options",
+    "enable_graph": "kept losses do not keep graphs",
+}
+
+
+@pytest.mark.parametrize(("owner", "call"), [(o, c) for o, calls in CALLS.items() for c in calls])
+def test_arguments_have_the_same_names(owner: str, call: str, lightning: Any) -> None:
+    ours = {"Trainer": Trainer, "LightningModule": TaskModule}[owner]
+    theirs = set(inspect.signature(getattr(getattr(lightning, owner), call)).parameters)
+    if call == "log_dict":
+        theirs &= {"dictionary"}  # the rest goes to log
+    assert theirs - set(inspect.signature(getattr(ours, call)).parameters) <= set(NOT_TAKEN)
+
+
+def test_named_arguments_work(tmp_path: Any) -> None:
+    class Task(Regression):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            self.log_dict(dictionary={"x": 1.0})
+
+    trainer, task = quiet(max_epochs=1), Task()
+    trainer.fit(model=task, train_dataloaders=loader(8), val_dataloaders=loader(4))
+    assert trainer.validate(model=task, dataloaders=loader(4), verbose=False) == [{"x": 1.0}]
+    assert trainer.test(model=task, dataloaders=loader(4), verbose=False)
+    assert trainer.predict(model=task, dataloaders=[arrays(4)[0]])
+    trainer.save_checkpoint(filepath=tmp_path / "x.ckpt")
+    assert (tmp_path / "x.ckpt").exists()
+
+
+DATAMODULES = {
+    "fit": "fit.model, dm.train_dataloader.., dm.val_dataloader",
+    "validate": "validate.model, dm.val_dataloader",
+    "test": "test.model, dm.test_dataloader",
+    "predict": "predict.model, dm.predict_dataloader",
+}
+
+
+@pytest.mark.parametrize("stage", DATAMODULES)
+def test_datamodules_are_refused(stage: str) -> None:
+    message = rf"Trainer.{stage}: data is passed as loaders.*Got datamodule=object.*"
+    with pytest.raises(ArgumentError, match=message + DATAMODULES[stage]):
+        getattr(quiet(), stage)(Regression(), datamodule=object())
+
+
+def test_batch_hooks_may_leave_out_the_loader() -> None:
+    seen: list[str] = []
+
+    class Short(Callback):
+        def on_validation_batch_start(  # type: ignore[override]
+            self, trainer: Any, module: Any, batch: Any, batch_idx: int
+        ) -> None:
+            seen.append(f"start {batch_idx}")
+
+        def on_validation_batch_end(  # type: ignore[override]
+            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            seen.append(f"end {batch_idx}")
+
+        def on_test_batch_end(self, *args: Any) -> None:
+            seen.append(f"all {len(args)}")
+
+    class Task(Regression):
+        def on_validation_batch_end(  # type: ignore[override]
+            self, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            seen.append(f"module {batch_idx}")
+
+        def on_test_batch_start(self, batch: Any, batch_idx: int, dataloader_idx: int = 7) -> None:
+            seen.append(f"loader {dataloader_idx}")
+
+    trainer = quiet(callbacks=Short())
+    trainer.validate(Task(), loader(4), verbose=False)
+    trainer.test(Task(), loader(4), verbose=False)
+    assert seen == ["start 0", "end 0", "module 0", "loader 0", "all 6"]

@@ -62,7 +62,9 @@ def batch_size(batch: Any) -> int:
         DataError: There is no tensor with an axis, or their first axes differ.
     """
     if type(batch) is tuple or type(batch) is list:  # the usual batch, without the walk
-        first = {item._array.shape[:1] if type(item) is Tensor else None for item in batch}
+        first: set[Any] = {
+            item._array.shape[:1] if type(item) is Tensor else None for item in batch
+        }
         if len(first) == 1 and None not in first and () not in first:
             return int(first.pop()[0])
     found = [leaf for leaf in leaves(batch) if leaf.ndim]

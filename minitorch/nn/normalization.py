@@ -140,8 +140,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        single = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)  # type: ignore[arg-type]
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         sizes, where = self.normalized_shape, {"device": device, "dtype": dtype}
         self.weight = Parameter(ones(*sizes, **where)) if elementwise_affine else None
@@ -159,6 +158,10 @@ class LayerNorm(Module):
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
+
+
+def _as_shape(sizes: int | Sequence[int]) -> tuple[int, ...]:
+    return (sizes,) if isinstance(sizes, int) else tuple(sizes)
 
 
 def _reset(weight: Tensor | None, bias: Tensor | None) -> None:
@@ -190,8 +193,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        single = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)  # type: ignore[arg-type]
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         sizes = self.normalized_shape
         weight = ones(*sizes, device=device, dtype=dtype) if elementwise_affine else None

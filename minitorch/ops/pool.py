@@ -42,7 +42,8 @@ def _maxima(x: Any, window: Window) -> tuple[Any, Any]:
     oh, ow = window.output(h, w)
     source = padded(x, window, _lowest(x.dtype))
     plane = padded(xp.arange(h * w).reshape(1, 1, h, w), window, -1)
-    best = index = None
+    best: Any = None
+    index: Any = None
     for _, _, rows, columns in taps(window, oh, ow):
         values, places = source[:, :, rows, columns], plane[:, :, rows, columns]
         if best is None:

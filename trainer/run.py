@@ -237,7 +237,7 @@ class Run:
         self._stack.close()
         trainer.metric_log.scope = None
         if trainer._saving is Saving.NEVER:
-            trainer.position.rewind_window()
+            trainer.progress.close_cut(trainer)
             trainer.batch_was_cut = True
         trainer._saving = Saving.NOW
         later: list[Exception] = []

@@ -15,6 +15,7 @@ from minitorch.callbacks.core import (
     GradientClipping,
     MetricLog,
     Precision,
+    ProgressCounters,
     nested,
 )
 from minitorch.callbacks.core.metric_log import as_tensors
@@ -63,7 +64,7 @@ class Status:
         batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
             batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
-        precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
+        progress, precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
     """
 
     # What programs written for several processes ask for.
@@ -139,6 +140,7 @@ class Status:
         places = [(callback.order, index) for index, callback in enumerate([*core, *rest])]
         both = [*core, *rest]
         self.callbacks = [both[index] for _, index in sorted(places)]
+        self.progress = self._kind(ProgressCounters)
         self.precision = self._kind(Precision)
         self.accumulation = self._kind(Accumulation)
         self.clipping = self._kind(GradientClipping)

@@ -269,6 +269,7 @@ class Trainer(Status):
         on, position = self.events, self.position
         batch_idx = position.batch
         self._saving = Saving.NEVER
+        self.progress.open(self, batches=1)
         for call in on.transform_batch:
             batch = call(batch, 0)
         self._see_batch(batch)
@@ -292,9 +293,10 @@ class Trainer(Status):
             self._backward(loss)
             for call in on.on_after_backward:
                 call()
-            position.window += 1
-            if position.window >= self.accumulation.batches or self.is_last_batch:
+            if position.window + 1 >= self.accumulation.batches or self.is_last_batch:
                 self._update(module, loss)
+            else:
+                position.window += 1
         else:
             outputs = read_manual(output)
         self._saving = Saving.LATER
@@ -328,7 +330,10 @@ class Trainer(Status):
 
     def _finish_epoch(self, module: TaskModule) -> None:
         if self.position.window:
+            self._saving = Saving.NEVER
+            self.progress.open(self, batches=0)
             self._update(module, None)
+            self._saving = Saving.NOW
         self._validate_if_due(module, ended=True)
         self.metric_log.enter("train", TRAIN_EPOCH)
         self.position.epoch_done = True

@@ -85,6 +85,7 @@ class Metric:
         "to_logger",
         "total",
         "value",
+        "window",
     )
 
     def __init__(self, name: str, flags: Flags, scope: Scope) -> None:
@@ -107,6 +108,7 @@ class Metric:
         self.closed = False
         self.stamp = -1
         self.step = -1
+        self.window = -1
         self.reset()
 
     def _check(self, name: str) -> None:

@@ -57,6 +57,8 @@ class MetricLog(Callback):
         self._flushed = 0
         self._epoch_start = 0
         self._stamp = 0
+        self._window = 0
+        self._kept: list[tuple[Metric, dict[str, Any]]] = []
 
     @property
     def state_key(self) -> str:
@@ -90,6 +92,8 @@ class MetricLog(Callback):
             metric = self._declare(name, flags)
         if type(value) is not float:
             value = scalar(name, value)
+        if metric.window != self._window:
+            self._keep(metric)
         metric.value = value
         metric.fresh = True
         self._stamp += 1
@@ -100,6 +104,24 @@ class MetricLog(Callback):
             metric.add(value, self._weight(metric, batch_size))
             if self.final and self._phase != "sanity":
                 self._write_late(metric)
+
+    def begin_window(self) -> None:
+        """From here on each training metric is kept as it was before its first new value."""
+        self._window += 1
+        self._kept = []
+
+    def rewind_window(self) -> None:
+        """Takes back what training logged since `begin_window`."""
+        for metric, state in self._kept:
+            for key, value in state.items():
+                setattr(metric, key, value)
+        self.begin_window()
+
+    def _keep(self, metric: Metric) -> None:
+        metric.window = self._window
+        if self._phase == "train":
+            state = {key: getattr(metric, key) for key in _REWOUND}
+            self._kept.append((metric, {**state, "pending": list(metric.pending)}))
 
     def _weight(self, metric: Metric, batch_size: float | None) -> float:
         if batch_size is not None:
@@ -337,6 +359,7 @@ def _keys(metric: Metric) -> set[str]:
     return {metric.name, metric.step_key, metric.epoch_key}
 
 
+_REWOUND = ("value", "fresh", "closed", "stamp", "total", "count")
 _PLAIN = ("epoch_value", "fresh", "closed", "stamp", "step", "total", "count")
 
 

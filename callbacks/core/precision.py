@@ -94,29 +94,28 @@ class Precision(Callback):
         """Applies the update unless gradients overflowed at this loss scale.
 
         Returns:
-            Whether the update was applied.
+            Whether an update was applied; `optimizer_step` of the module may leave it out, too.
 
         Raises:
             TrainerError: Gradients are not finite although the scale cannot get smaller.
         """
         position = trainer.position
         place = position.epoch, position.batch
+        before = optimizer.updates
         if self.scaler is None:
             module.optimizer_step(*place, optimizer, lambda: loss)
-            return True
+            return optimizer.updates != before
         scale = self.scaler.get_scale()
         scaled: Any = ScaledOptimizer(optimizer, self.scaler)
         module.optimizer_step(*place, scaled, lambda: loss)
         self.scaler.update()
-        if self.scaler.get_scale() >= scale:
-            return True
-        if scale <= 1.0:
+        if self.scaler.get_scale() < scale <= 1.0:
             raise TrainerError(
                 "precision: gradients must be finite. They overflow in float16 even at the loss "
                 f"scale {scale:g} (epoch {position.epoch}, batch {position.batch}), so it is no "
                 'matter of scaling. Lower the learning rate, or use precision="bf16-mixed".'
             )
-        return False
+        return optimizer.updates != before
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self.scaler is None else {"scaler": self.scaler.state_dict()}

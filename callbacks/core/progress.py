@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from minitorch import random
 from minitorch.callbacks.callback import Callback, Order
 
 if TYPE_CHECKING:
@@ -14,26 +15,71 @@ if TYPE_CHECKING:
 class ProgressCounters(Callback):
     """Advances `trainer.position`, before anybody else sees the end of a batch.
 
-    `global_step` counts applied updates, and one batch counts once however many optimizers step.
+    `global_step` counts applied updates, as the optimizers count them themselves: whoever calls
+    `step`, and if nobody does. One batch counts once however many optimizers step.
     """
 
     order = Order.PREPARE
 
     def __init__(self) -> None:
-        self._counted_batch = -1
+        self._before = 0
+        self._counted = False
+        self._batches = 0
+        self._random: dict[str, Any] | None = None
+
+    def open(self, trainer: Trainer, *, batches: int) -> None:
+        """Begins a batch, or the update of a window that an epoch's end left open.
+
+        Args:
+            batches: Batches that are done once the update is applied: 1, or 0 for an update alone.
+        """
+        self._before = _updates(trainer)
+        self._counted = False
+        self._batches = batches
+        if not trainer.position.window:
+            self._random = random.state_dict()
+            trainer.metric_log.begin_window()
+
+    def close_cut(self, trainer: Trainer) -> None:
+        """Makes the state that an exception left inside of a step one that a run can resume from.
+
+        An update that is in the weights is counted, and its batch is done; otherwise the window
+        starts again, with the random numbers and metrics that it started with.
+        """
+        position = trainer.position
+        if self._count(trainer):
+            position.window = 0
+            self._advance(trainer, self._batches)
+            return
+        position.rewind_window()
+        if self._random is not None:
+            random.load_state_dict(self._random)
+            trainer.metric_log.rewind_window()
+
+    def _count(self, trainer: Trainer) -> bool:
+        """Counts the update of this batch, once there is one; whether there is."""
+        if not self._counted and _updates(trainer) != self._before:
+            self._counted = True
+            trainer.position.global_step += 1
+        return self._counted
+
+    def _advance(self, trainer: Trainer, batches: int) -> None:
+        position = trainer.position
+        position.batch += batches
+        position.batches += batches
+        position.validated = position.validated and not batches
 
     def on_after_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
-        position = trainer.position
-        if position.batches != self._counted_batch:
-            self._counted_batch = position.batches
-            position.global_step += 1
+        self._count(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        position = trainer.position
-        position.batch += 1
-        position.batches += 1
-        position.validated = False
+        self._count(trainer)
+        self._advance(trainer, 1)
+
+
+def _updates(trainer: Trainer) -> int:
+    return sum([optimizer.updates for optimizer in trainer.optimizers])

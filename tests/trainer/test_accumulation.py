@@ -146,6 +146,20 @@ def test_window_changes_between_updates_only() -> None:
         )
 
 
+def test_update_at_the_end_of_an_unsized_epoch_counts() -> None:
+    class Stream:
+        def __iter__(self) -> Any:
+            return iter(batches([4] * 6))
+
+    class Change(Callback):
+        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+            trainer.accumulation.set_batches(trainer, 4 if trainer.current_epoch == 0 else 1)
+
+    trainer = quiet(max_epochs=2, callbacks=Change())
+    result = trainer.fit(Sgd(), Stream())
+    assert result.global_step == trainer.optimizers[0].updates == 8
+
+
 def test_subclass_replaces_its_kind() -> None:
     class Sum(Accumulation):
         """Adds gradients up instead of averaging them."""

@@ -11,7 +11,7 @@ from toy_tasks import Regression, loader, quiet, weights
 
 import minitorch as mt
 from minitorch import nn
-from minitorch.callbacks import Callback
+from minitorch.callbacks import Callback, Order
 from minitorch.errors import CheckpointError, DataError, TrainerError
 from minitorch.io import load_tree
 from minitorch.trainer import Trainer
@@ -289,6 +289,113 @@ def test_checkpoint_of_an_exception_repeats_the_batch_that_failed(
     expected, got = weights(whole), weights(again)
     for name in ("linear.weight", "linear.bias"):
         np.testing.assert_array_equal(expected[name], got[name])
+
+
+class Fails(Deep):
+    """Raises in one of its methods, or right after it, in the n-th batch and never again."""
+
+    def __init__(self, at: int = -1, method: str = "", *, after: bool = False) -> None:
+        super().__init__()
+        self.norm = nn.Identity()  # running statistics would see the repeated batch twice
+        self.at, self.method, self.after = at, method, after
+
+    def fail(self, method: str, *, after: bool = False) -> None:
+        if (method, after) == (self.method, self.after):
+            if self.trainer.position.batches >= self.at and self.trainer.training:
+                raise LookupError
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        loss = super().training_step(batch, batch_idx)
+        self.log("train/sum", loss, on_step=False, on_epoch=True, reduce_fx="sum")
+        self.fail("training_step")
+        return loss
+
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        self.fail("on_before_optimizer_step")
+
+    def optimizer_step(
+        self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None
+    ) -> None:
+        self.fail("optimizer_step")
+        optimizer.step()
+        self.fail("optimizer_step", after=True)
+
+
+class FailsAfterUpdate(Callback):
+    order = Order.PERSIST
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def on_after_optimizer_step(self, trainer: Any, module: Any, optimizer: Any) -> None:
+        if trainer.position.batches >= self.at:
+            raise LookupError
+
+
+class SaveOnException(Callback):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.position: Any = None
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self.position = trainer.position.state_dict()
+        trainer.save_checkpoint(self.path)
+
+
+UPDATES = {
+    "training_step": False,
+    "on_before_optimizer_step": False,
+    "optimizer_step": False,
+    "optimizer_step, after": True,
+    "on_after_optimizer_step": True,
+}
+
+
+@pytest.mark.parametrize("at", [0, 3, 4, 6, 9])
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize("case", UPDATES)
+def test_failed_step_is_repeated_unless_its_update_is_in_the_weights(
+    case: str, window: int, at: int, tmp_path: Path
+) -> None:
+    """Weights, dropout, updates and metrics are those of the run that never failed."""
+    method, _, after = case.partition(", ")
+    options: dict[str, Any] = {"accumulate_grad_batches": window}
+    mt.manual_seed(7)
+    whole = Fails()
+    _, expected = run(whole, **options)
+    save = SaveOnException(tmp_path / "x.ckpt")
+    more = [FailsAfterUpdate(at)] if method == "on_after_optimizer_step" else []
+    mt.manual_seed(7)
+    with pytest.raises(LookupError):
+        run(Fails(at, method, after=bool(after)), save, *more, **options)
+    assert save.position["batch"] >= 0
+    assert save.position["window"] == 0
+    again = Fails()
+    _, result = run(again, ckpt=tmp_path / "x.ckpt", **options)
+    assert result.global_step == expected.global_step
+    if not after:  # a step schedule does not hear of an update after which its hook fails
+        assert_same(weights(whole), weights(again))
+    if not UPDATES[case]:  # a batch that is not repeated has no on_train_batch_end
+        assert result.history == expected.history
+
+
+def test_failed_update_of_an_open_window_is_repeated(tmp_path: Path) -> None:
+    batches = Shorter(list(loader(20, shuffle=False)))
+    options: dict[str, Any] = {"max_epochs": 2, "accumulate_grad_batches": 2}
+    mt.manual_seed(7)
+    whole = Fails()
+    expected = quiet(**options).fit(whole, batches)
+    for after in (False, True):
+        save = SaveOnException(tmp_path / "x.ckpt")
+        mt.manual_seed(7)
+        with pytest.raises(LookupError):
+            quiet(callbacks=save, **options).fit(Fails(5, "optimizer_step", after=after), batches)
+        assert (save.position["batch"], save.position["window"]) == (5 if after else 4, 0)
+        again = Fails()
+        result = quiet(**options).fit(again, batches, ckpt_path=tmp_path / "x.ckpt")
+        assert result.global_step == expected.global_step
+        if not after:
+            assert_same(weights(whole), weights(again))
 
 
 def test_wrong_resumes_are_refused(tmp_path: Path) -> None:

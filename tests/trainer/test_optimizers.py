@@ -302,6 +302,46 @@ def test_manual_optimization_of_two_optimizers(precision: str) -> None:
     assert len(result.history["g"]) == 6
 
 
+def test_updates_are_counted_as_the_optimizers_count_them() -> None:
+    class EverySecond(Tiny):
+        def optimizer_step(
+            self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None
+        ) -> None:
+            if batch_idx % 2:
+                optimizer.step()
+
+        def configure_optimizers(self) -> Any:
+            return pair(
+                self,
+                lambda o, s: {
+                    "optimizer": o,
+                    "lr_scheduler": {"scheduler": s, "interval": "step"},
+                },
+            )
+
+    trainer = quiet(max_epochs=1)
+    result = trainer.fit(EverySecond(), loader())
+    assert result.global_step == trainer.optimizers[0].updates == 3
+    assert trainer.optimizers[0].param_groups[0]["lr"] == 0.5**3
+
+
+def test_manual_steps_past_the_trainer_count() -> None:
+    class Raw(Regression):
+        automatic_optimization = False
+
+        def training_step(self, batch: Any, batch_idx: int) -> None:
+            optimizer = self.trainer.optimizers[0]
+            optimizer.zero_grad()
+            loss = self.loss(batch)
+            self.manual_backward(loss)
+            optimizer.step()
+            self.log("loss", loss)
+
+    result = fit(Raw(), max_steps=4)
+    assert (result.status, result.global_step) == ("completed", 4)
+    assert [step for step, _ in result.history["loss"]] == [1, 2, 3, 4]
+
+
 def test_manual_schedules_are_the_users() -> None:
     class Task(Regression):
         automatic_optimization = False

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import backend
 from . import elementwise as el
 from .fused import Fused
+from .primitive import Primitive
 from .wide import wide
 
 
@@ -143,3 +146,34 @@ bce_with_logits_op = Fused(
 )
 bce_with_logits_op.name = "binary_cross_entropy_with_logits"
 """`bce_with_logits(x, target, weight, pos_weight, *, reduction)`; no gradient for the weights."""
+
+
+def _log_odds(x: Any) -> tuple[Any, Any]:
+    """log x and log(1-x) of an array, not below -100."""
+    xp = backend.namespace(x)
+    with np.errstate(divide="ignore"):
+        return xp.maximum(xp.log(x), -100), xp.maximum(xp.log1p(-x), -100)
+
+
+def _bce_array(x: Any, target: Any) -> Any:
+    dtype, x, target = x.dtype, wide(x), wide(target)
+    yes, no = _log_odds(x)
+    return ((target - 1) * no - target * yes).astype(dtype, copy=False)
+
+
+def _bce_slope(g: Any, x: Any, target: Any) -> Any:
+    # A probability that is exactly right has the slope 0, not 0/0.
+    return g * (x - target) / el.clamp_min(x * (1 - x), 1e-12)
+
+
+def _bce_target_slope(g: Any, x: Any, target: Any) -> Any:
+    return g * (_log(1 - x) - _log(x))
+
+
+def _log(x: Any) -> Any:
+    """log x, not below -100, with the slope 0 there."""
+    return el.where(x > 0, el.clamp_min(el.log(el.where(x > 0, x, el.ones_like(x))), -100), -100.0)
+
+
+bce_op = Primitive("binary_cross_entropy", _bce_array, (_bce_slope, _bce_target_slope), (0, 1))
+"""`bce(x, target)`: `-(t·log x + (1-t)·log(1-x))` per element, logarithms not below -100."""

@@ -116,6 +116,24 @@ WRONG = [
     ("bce nan", lambda: F.binary_cross_entropy(X * mt.nan, X), VALUE, "probabilities"),
     ("bce shape", lambda: F.binary_cross_entropy(X, mt.ones(3)), SHAPE, "does not broadcast"),
     (
+        "bce weight",
+        lambda: F.binary_cross_entropy(mt.ones(4), mt.ones(4), mt.ones(4, 1)),
+        SHAPE,
+        "Did you mean weight.squeeze(-1)?",
+    ),
+    (
+        "bce logits weight",
+        lambda: F.binary_cross_entropy_with_logits(mt.ones(4), mt.ones(4), mt.ones(4, 1)),
+        SHAPE,
+        "weight must have the shape of the input",
+    ),
+    (
+        "bce pos_weight",
+        lambda: F.binary_cross_entropy_with_logits(X, X, pos_weight=mt.ones(2)),
+        SHAPE,
+        "Got f32[2] and f32[2,3]. Reshape pos_weight.",
+    ),
+    (
         "bce logits sigmoid",
         lambda: F.binary_cross_entropy_with_logits(
             F.sigmoid(mt.ones(2, requires_grad=True)), mt.ones(2)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from ... import dtypes
+from ...autograd.mode import state
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import distance, elementwise
 from ...ops.cross_entropy import cross_entropy_op
@@ -11,6 +15,26 @@ from ...ops.distance import reduced
 from ...tensor import Tensor
 from . import targets
 from .checks import check_reduction, need_tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _full_width(loss: F) -> F:
+    """`loss` computed in float32 within autocast, since half types overflow and round sums."""
+
+    @functools.wraps(loss)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if state.autocast is not None:
+            args = tuple(_widened(a) for a in args)
+            kwargs = {key: _widened(a) for key, a in kwargs.items()}
+        return loss(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _widened(value: Any) -> Any:
+    half = isinstance(value, Tensor) and value.dtype in (dtypes.float16, dtypes.bfloat16)
+    return value.float() if half else value
 
 
 def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
@@ -37,6 +61,20 @@ def _need_floating(name: str, input: Tensor) -> None:
         )
 
 
+def _check_factor(name: str, what: str, factor: Tensor | None, input: Tensor) -> None:
+    """Raises ShapeError if `factor` would make the loss larger than the input."""
+    if factor is None:
+        return
+    a, b = tuple(factor.shape), tuple(input.shape)
+    if len(a) <= len(b) and all(n in (1, m) for n, m in zip(a[::-1], b[::-1], strict=False)):
+        return
+    fix = f"Did you mean {what}.squeeze(-1)?" if a == (*b, 1) else f"Reshape {what}."
+    raise ShapeError(
+        f"{name}: {what} must have the shape of the input, or 1 where it is repeated. "
+        f"Got {describe(factor)} and {describe(input)}. {fix}"
+    )
+
+
 def _distance(
     name: str, op: Any, input: Tensor, target: Tensor, reduction: str, weight: Any, **options: float
 ) -> Tensor:
@@ -59,6 +97,7 @@ def _distance(
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
+@_full_width
 def mse_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -76,6 +115,7 @@ def mse_loss(
     return _distance("mse_loss", distance.mse_op, input, target, reduction, weight)
 
 
+@_full_width
 def l1_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -83,6 +123,7 @@ def l1_loss(
     return _distance("l1_loss", distance.l1_op, input, target, reduction, weight)
 
 
+@_full_width
 def smooth_l1_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -99,6 +140,7 @@ def smooth_l1_loss(
     return _distance("smooth_l1_loss", op, input, target, reduction, None, beta=beta)
 
 
+@_full_width
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -117,6 +159,7 @@ def huber_loss(
     return _distance("huber_loss", op, input, target, reduction, weight, delta=delta)
 
 
+@_full_width
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -129,7 +172,7 @@ def binary_cross_entropy(
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: The shapes differ, or the weight would broadcast the loss.
         ArgumentError: A probability is outside of [0, 1] (checked on the CPU).
     """
     name = "binary_cross_entropy"
@@ -138,13 +181,12 @@ def binary_cross_entropy(
     targets.check_unit_interval(
         name, "the input", input, "Apply sigmoid, or use the loss with logits."
     )
-    target = target.to(input.dtype)
-    yes = elementwise.clamp_min(elementwise.log(input), -100)
-    no = elementwise.clamp_min(elementwise.log(1 - input), -100)
-    loss = -(target * yes + (1 - target) * no)
+    _check_factor(name, "weight", weight, input)
+    loss = distance.bce_op(input, target.to(input.dtype))
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@_full_width
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -163,7 +205,7 @@ def binary_cross_entropy_with_logits(
         pos_weight: Factors of the positive part, that can be broadcast to it.
 
     Raises:
-        ShapeError: The shapes differ.
+        ShapeError: The shapes differ, or a weight would broadcast the loss.
         ArgumentError: The input comes from sigmoid or softmax.
     """
     name = "binary_cross_entropy_with_logits"
@@ -174,11 +216,14 @@ def binary_cross_entropy_with_logits(
         raise DtypeError(
             f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
         )
+    _check_factor(name, "weight", weight, input)
+    _check_factor(name, "pos_weight", pos_weight, input)
     target = target.to(input.dtype)
     weights = [None if w is None else w.detach().to(input.dtype) for w in (weight, pos_weight)]
     return distance.bce_with_logits_op(input, target, *weights, reduction=reduction)
 
 
+@_full_width
 def kl_div(
     input: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -208,6 +253,7 @@ def kl_div(
     return reduced(loss, reduction)
 
 
+@_full_width
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -276,6 +322,7 @@ def _soft_cross_entropy(
     return reduced(loss, reduction)
 
 
+@_full_width
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -309,6 +356,7 @@ def nll_loss(
     return loss.sum() / factor.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
+@_full_width
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import backend
+from ...autograd.node import Node
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...tensor import Tensor
 
@@ -23,6 +24,8 @@ def _on_host(tensor: Tensor) -> Any:
 def refuse_probabilities(name: str, input: Tensor) -> None:
     """Raises ArgumentError if `input` is the output of softmax or sigmoid itself."""
     node = input.grad_fn
+    while node is not None and node.op.name == "to" and node.edges:
+        node = node.edges[0] if isinstance(node.edges[0], Node) else None
     if node is not None and node.op.name in _PROBABILITIES:
         wanted = "log-probabilities" if name == "nll_loss" else "logits"
         fix = (

@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="data", help="folder with the IDX files")
     parser.add_argument("--download", action="store_true")
-    parser.add_argument("--max-epochs", type=int, default=6)
+    parser.add_argument("--max-epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--log-dir", default="runs")
     args = parser.parse_args()

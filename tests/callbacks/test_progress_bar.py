@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import re
 import struct
@@ -26,7 +25,7 @@ from minitorch.callbacks import (
     timer,
     tqdm_progress_bar,
 )
-from minitorch.callbacks.progress_text import Pace, metrics_text, number, rate_text
+from minitorch.callbacks.progress_text import metrics_text
 from minitorch.errors import ArgumentError
 
 COLUMNS = 100
@@ -477,46 +476,6 @@ def test_ipython_in_a_terminal_is_a_terminal(
 
 
 # Text.
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (0.5, "0.5000"),
-        (-0.123456, "-0.1235"),
-        (12.0, "12.00"),
-        (9999.4, "9999"),
-        (12345.0, "1.234e+04"),
-        (0.00012, "1.200e-04"),
-        (math.nan, "nan"),
-        (-math.inf, "-inf"),
-    ],
-)
-def test_numbers(value: float, text: str) -> None:
-    assert number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("per_second", "text"),
-    [(0, "? it/s"), (0.25, "4 s/it"), (1, "1 it/s"), (17.345, "17.3 it/s"), (4321.7, "4322 it/s")],
-)
-def test_rates(per_second: float, text: str) -> None:
-    assert rate_text(per_second) == text
-
-
-def test_pace_leaves_pauses_out_of_the_speed_and_in_the_estimate() -> None:
-    pace = Pace()
-    assert pace.seconds_left(5, 0.0) == math.inf
-    pace.tick(1, 50.0)
-    assert pace.seconds_left(5, 50.0) == math.inf
-    pace.tick(3, 51.0)
-    pace.pause(51.0)
-    pace.resume(61.0)
-    pace.tick(5, 62.0)
-    assert pace.per_second == pytest.approx(2.0)
-    assert pace.seconds_left(8, 62.0) == pytest.approx(8 * 12 / 4)
-    assert pace.seconds_left(math.inf, 62.0) == math.inf
 
 
 @pytest.mark.parametrize("rate", [-1, 0.5, True])

@@ -28,7 +28,6 @@ def lines_of(path: Path) -> int:
     return len((ROOT / path).read_text().splitlines())
 
 
-@pytest.mark.xfail(reason="the core is being split", strict=False)
 def test_files_are_short() -> None:
     long = {str(path): lines_of(path) for path in FILES if lines_of(path) > MAX_FILE_LINES}
     assert not long, "one algorithm a file"

@@ -24,6 +24,7 @@ class Accumulation(Callback):
 
     def __init__(self) -> None:
         self._batches: int | None = None
+        self._chosen: int | None = None
         self._first_count = 0.0
         self._total = 0.0
 
@@ -41,7 +42,7 @@ class Accumulation(Callback):
             self._batches = trainer.settings.accumulate_grad_batches
 
     def set_batches(self, trainer: Trainer, batches: int) -> None:
-        """Changes the window from the next one on.
+        """Changes the window from the next one on, also in runs resumed from here.
 
         Raises:
             TrainerError: A window is half filled.
@@ -52,7 +53,7 @@ class Accumulation(Callback):
                 f"{trainer.position.window} of {self.batches} batches. Do it in "
                 "on_train_epoch_start."
             )
-        self._batches = batches
+        self._batches = self._chosen = batches
         trainer.rewire()
 
     def listens(self, event: str) -> bool:
@@ -77,7 +78,11 @@ class Accumulation(Callback):
                     parameter.grad.div_(self._total)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"batches": self.batches, "first": self._first_count, "total": self._total}
+        window = {"first": self._first_count, "total": self._total}
+        return {"batches": self.batches, "chosen": self._chosen, **window}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._first_count, self._total = state_dict["first"], state_dict["total"]
+        self._chosen = state_dict.get("chosen")
+        if self._chosen is not None:
+            self._batches = self._chosen

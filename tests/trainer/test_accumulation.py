@@ -160,6 +160,23 @@ def test_update_at_the_end_of_an_unsized_epoch_counts() -> None:
     assert result.global_step == trainer.optimizers[0].updates == 8
 
 
+@pytest.mark.parametrize(("chosen", "updates"), [(True, 2 + 2), (False, 2 + 1)])
+def test_resumed_run_keeps_the_window_that_was_set(
+    chosen: bool, updates: int, tmp_path: Any
+) -> None:
+    class SetOnce(Callback):
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            trainer.accumulation.set_batches(trainer, 2)
+
+    path, data = tmp_path / "x.ckpt", batches([4] * 4)
+    options: dict[str, Any] = {"callbacks": SetOnce()} if chosen else {"accumulate_grad_batches": 2}
+    trainer = quiet(max_epochs=1, **options)
+    trainer.fit(Sgd(), data)
+    trainer.save_checkpoint(path)
+    resumed = quiet(max_epochs=2, accumulate_grad_batches=4)
+    assert resumed.fit(Sgd(), data, ckpt_path=path).global_step == updates
+
+
 def test_subclass_replaces_its_kind() -> None:
     class Sum(Accumulation):
         """Adds gradients up instead of averaging them."""

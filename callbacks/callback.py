@@ -195,7 +195,7 @@ class Callback:
         """Modules are in eval mode and no graph is recorded."""
 
     def on_validation_end(self, trainer: Trainer, module: TaskModule) -> None:
-        """Validation metrics are final and written."""
+        """Metrics are final and written; Ctrl-C inside of the validation leaves none."""
 
     def on_validation_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
         """Right after `on_validation_start`."""

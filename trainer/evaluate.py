@@ -11,6 +11,7 @@ from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import DataError, TrainerError
 from minitorch.trainer import phase
+from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
 from minitorch.trainer.run import Run, eval_batches, find_checkpoint
@@ -99,6 +100,7 @@ def _run(
 ) -> list[list[Any]]:
     module, ckpt_path = _choose(trainer, stage, given, ckpt_path)
     loop, ckpt_path = LOOPS[stage], find_checkpoint(trainer, ckpt_path)
+    trainer.interrupt = Interrupt()
     with Run(trainer, module, stage) as run:
         run.attach()
         if not overrides(module, loop.step) and stage != "predict":
@@ -182,7 +184,8 @@ def _loop(
         log.suffix = ""
         if trainer.interrupt.requested:
             log.begin_epoch()
-            trainer._fire([])
+            log.scope = None
+            trainer._fire(getattr(on, f"on_{loop.event}_end"))
             return outputs
         log.scope = None if is_predict else EVAL_EPOCH
         _call(on, f"on_{loop.event}_epoch_end")

@@ -141,7 +141,7 @@ class Hooks:
         """Modules are in eval mode and no graph is recorded."""
 
     def on_validation_end(self) -> None:
-        """Metrics are final and written."""
+        """Metrics are final and written; Ctrl-C inside of the validation leaves none."""
 
     def on_validation_epoch_start(self) -> None:
         """Right after `on_validation_start`."""

@@ -324,7 +324,7 @@ class Trainer(Status):
                 call(optimizer)
 
     def _validate_if_due(self, module: TaskModule, *, ended: bool = False) -> None:
-        if self._validation_due(ended=ended):
+        if self._validation_due(ended=ended) and not self.interrupt.requested:
             evaluate.inside_fit(self, module)
             self.metric_log.enter("train", TRAIN_STEP)
 
@@ -335,6 +335,8 @@ class Trainer(Status):
             self._update(module, None)
             self._saving = Saving.NOW
         self._validate_if_due(module, ended=True)
+        if self.interrupt.requested and self._validation_due(ended=True):
+            return  # Ctrl-C came before or in that validation: a resumed run begins with it
         self.metric_log.enter("train", TRAIN_EPOCH)
         self.position.epoch_done = True
         self._fire(self.events.on_train_epoch_end)

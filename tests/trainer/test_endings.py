@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from toy_tasks import Regression, fit, loader, quiet
 
+import minitorch as mt
 from minitorch.callbacks import Callback
 from minitorch.trainer import Trainer
 
@@ -99,6 +100,78 @@ def test_ctrl_c_in_validation_drops_its_metrics() -> None:
     assert result.status == "interrupted"
     assert result.global_step == 2
     assert "val/loss" not in result.history
+
+
+class Interrupted(Regression):
+    """Ctrl-C in the n-th validation batch of the fit, or in a training batch."""
+
+    def __init__(self, n: int = 0, batch: int = -1) -> None:
+        super().__init__()
+        self.n, self.batch, self.seen = n, batch, 0
+        self.swapped = False
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        if self.trainer.position.batches == self.batch:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().training_step(batch, batch_idx)
+
+    def validation_step(self, batch: Any, batch_idx: int) -> Any:
+        super().validation_step(batch, batch_idx)
+        if not self.trainer.sanity_checking:
+            self.seen += 1
+            if self.seen == self.n:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    def on_validation_start(self) -> None:
+        self.swapped = True
+
+    def on_validation_end(self) -> None:
+        self.swapped = False
+
+
+CUTS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "validation of the second epoch": ({"n": 5}, {}, True),
+    "validation of the last epoch": ({"n": 10}, {}, True),
+    "last batch": ({"batch": 11}, {}, True),
+    "validation in the middle": ({"n": 5}, {"val_check_interval": 3}, True),
+    "unsized data": ({"n": 5}, {}, False),
+}
+
+
+@pytest.mark.parametrize("case", CUTS)
+def test_run_resumed_after_ctrl_c_begins_with_the_validation_that_was_cut(
+    case: str, tmp_path: Any
+) -> None:
+    cut, more, sized = CUTS[case]
+
+    class Unsized:
+        def __iter__(self) -> Any:
+            return iter(loader(shuffle=False))
+
+    def run(task: Any, ckpt: Any = None) -> Any:
+        trainer = quiet(max_epochs=4, **more)
+        data = loader(shuffle=False) if sized else Unsized()
+        return trainer, trainer.fit(task, data, loader(12), ckpt_path=ckpt)
+
+    mt.manual_seed(3)
+    _, whole = run(Interrupted())
+    mt.manual_seed(3)
+    task = Interrupted(**cut)
+    trainer, part = run(task)
+    assert part.status == "interrupted"
+    assert not task.swapped
+    trainer.save_checkpoint(tmp_path / "x.ckpt")
+    _, rest = run(Interrupted(), ckpt=tmp_path / "x.ckpt")
+    assert rest.status == "completed"
+    assert rest.history == whole.history
+
+
+def test_evaluation_after_ctrl_c_runs() -> None:
+    trainer = quiet(max_epochs=1)
+    task = Interrupted(batch=2)
+    assert trainer.fit(task, loader()).status == "interrupted"
+    (metrics,) = trainer.test(task, loader(12), verbose=False)
+    assert "test/loss" in metrics
 
 
 def test_exception_reaches_everybody_and_keeps_its_traceback() -> None:

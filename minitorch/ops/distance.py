@@ -129,7 +129,7 @@ def _bce_backward(
     g = g if weight is None else g * wide(weight)
     xp, scale = backend.namespace(x), 1
     e = xp.exp(-abs(x))
-    sigmoid_of_minus = xp.where(x >= 0, e, xp.asarray(1, x.dtype)) / (1 + e)
+    sigmoid_of_minus = xp.where(x >= 0, e, 1) / (1 + e)
     if pos_weight is not None:
         scale = target * (wide(pos_weight) - 1) + 1
     dx = dt = None

@@ -6,6 +6,7 @@ the output, and this covers padding, ceil_mode and adaptive sizes alike.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -112,9 +113,23 @@ def _average_array(x: Any, *, rows: Any, columns: Any) -> Any:
     """R x Cᵀ for the last two axes."""
     xp, a = backend.namespace(x), wide(x)
     (n, c, h, w), (oh, ow) = a.shape, (len(rows), len(columns))
-    y = xp.matmul(a.reshape(n * c * h, w), xp.asarray(columns.T, a.dtype)).reshape(n * c, h, ow)
-    y = xp.matmul(xp.asarray(rows, a.dtype), y).reshape(n, c, oh, ow)
+    y = xp.matmul(a.reshape(n * c * h, w), _constant(columns.T, a)).reshape(n * c, h, ow)
+    y = xp.matmul(_constant(rows, a), y).reshape(n, c, oh, ow)
     return y.astype(x.dtype, copy=False)
+
+
+def _constant(weights: np.ndarray, a: Any) -> Any:
+    """`weights` with the dtype and on the device of `a`."""
+    if type(a) is np.ndarray:
+        return weights.astype(a.dtype, copy=False)
+    return _sent(weights.tobytes(), weights.shape, a.dtype, backend.of(a), backend.device_of(a))
+
+
+@functools.lru_cache(maxsize=128)
+def _sent(values: bytes, shape: tuple[int, ...], dtype: Any, library: Any, where: Any) -> Any:
+    """A small matrix on a GPU, sent once and kept for the steps that follow."""
+    weights = np.frombuffer(values, np.float64).reshape(shape)
+    return library.from_host(weights.astype(dtype), where.index)
 
 
 def _average_rule(g: Any, *, rows: Any, columns: Any) -> Any:

@@ -64,7 +64,7 @@ COSTS = Costs(
     {},
     {
         **{f"F.{name}": "the draws come from the host" for name in DRAWING},
-        **{row.name: "the weights of the windows" for row in ROWS if "avg_pool" in row.name},
+        **{row.name: "weights of windows, once" for row in ROWS if "avg_pool" in row.name},
     },
 )
 

@@ -129,8 +129,9 @@ def test_a_convolutional_step_moves_only_its_batch(pretend_gpu: ModuleType) -> N
         nn.BatchNorm2d(4),
         nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        nn.Linear(16, 3),
+        nn.Linear(4, 3),
     ).cuda()
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     batch = (RNG.standard_normal((8, 1, 4, 4)).astype(np.float32), BATCHES[0][1])

@@ -128,6 +128,8 @@ def var(
         dim, unbiased = None, dim
     a = input._array
     need_float("var", a)
+    if a.dtype in dtypes.HALF:
+        return _in_float32(var, input, dim, unbiased, keepdim, correction=correction)
     axes = axes_of("var", a.ndim, dim)
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
@@ -136,6 +138,11 @@ def var(
     total = sum(el.square(centred), axes, keepdim) if a.ndim else el.square(centred)
     freedom = max_number(count - correction, 0)
     return total / freedom if freedom else total / total.new_zeros(())
+
+
+def _in_float32(function: Any, x: Any, *args: Any, **options: Any) -> Any:
+    """`function` of a half type in float32: squares overflow long before their root does."""
+    return cast(function(cast(x, np.dtype(np.float32)), *args, **options), x._array.dtype)
 
 
 def max_number(a: float, b: float) -> float:
@@ -152,6 +159,8 @@ def std(
     correction: float | None = None,
 ) -> Any:
     """The square root of `var`."""
+    if input._array.dtype in dtypes.HALF:
+        return _in_float32(std, input, dim, unbiased, keepdim, correction=correction)
     return el.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
 
 
@@ -354,6 +363,8 @@ def norm(
     """
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
     need_float("norm", x._array)
+    if x._array.dtype in dtypes.HALF:
+        return _in_float32(norm, x, p, dim, keepdim)
     axes = axes_of("norm", x.ndim, dim)
     order = 2.0 if p in ("fro", None) else float(p)
     if order == math.inf or order == -math.inf:

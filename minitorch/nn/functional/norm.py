@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...autograd import no_grad
-from ...dtypes import finfo
+from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import wrap
@@ -162,8 +162,14 @@ def rms_norm(
     _check_last("rms_norm", input, shape, weight=weight)
     axes = tuple(range(-len(shape), 0))
     eps = finfo(input.dtype).eps if eps is None else eps
-    y = input * ((input * input).mean(axes, keepdim=True) + eps).rsqrt()
-    return y if weight is None else y * weight
+    x = _widened(input)
+    y = x * ((x * x).mean(axes, keepdim=True) + eps).rsqrt()
+    return (y if weight is None else y * weight).to(input.dtype)
+
+
+def _widened(x: Tensor) -> Tensor:
+    """Half types as float32, in which squares do not overflow."""
+    return x.float() if x.dtype in (float16, bfloat16) else x
 
 
 def group_norm(
@@ -193,11 +199,13 @@ def group_norm(
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(‖x‖_p, eps)` along `dim`."""
-    return input / elementwise.clamp_min(input.norm(p, dim, keepdim=True), eps)
+    x = _widened(input)
+    return (x / elementwise.clamp_min(x.norm(p, dim, keepdim=True), eps)).to(input.dtype)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps))` along `dim`."""
     need_float("cosine_similarity", x1, x2)
+    dtype, x1, x2 = x1.dtype, _widened(x1), _widened(x2)
     norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]
-    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)
+    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim).to(dtype)

@@ -36,24 +36,30 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
     Raises:
         DataError: It is none of the accepted forms, empty, or can be read only once.
     """
-    from minitorch.data import DataLoader, Dataset, IterableDataset, StackDataset
+    from minitorch.data import DataLoader, Dataset, IterableDataset, StackDataset, TensorDataset
 
     if isinstance(source, DataLoader):
         return source
     columns = _columns(source)
     if columns is not None:
         _check_columns(columns, name)
-        if _is_array(source):
-            source = _Rows(source)
-        elif isinstance(source, tuple):
-            source = StackDataset(*source)
-        else:
+        if isinstance(source, tuple):
+            source = TensorDataset(*source)
+        elif isinstance(source, Mapping):
             source = StackDataset(**source)
         return DataLoader(source, batch_size, shuffle=shuffle)
     if isinstance(source, IterableDataset):
         return DataLoader(source, batch_size)
     if isinstance(source, Dataset):
         return DataLoader(source, batch_size, shuffle=shuffle)
+    if isinstance(source, Mapping) or holds_loaders(source):
+        held = source.values() if isinstance(source, Mapping) else source
+        kinds = ", ".join(sorted({type(one).__name__ for one in held})) or "nothing"
+        raise DataError(
+            f"{name}: data is {ACCEPTED}; validation, test and predict also take a list of loaders "
+            f"and datasets. Got a {type(source).__name__} of {kinds}. Join datasets with "
+            "ConcatDataset, or make one iterable of batches."
+        )
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise DataError(f"{name}: data is {ACCEPTED}. Got {describe(source)}.")
     if isinstance(source, Iterator):
@@ -65,19 +71,6 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
     return source
 
 
-class _Rows:
-    """The rows of one array as a dataset whose batches are arrays."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def __getitem__(self, index: int) -> Any:
-        return self.values[index]
-
-
 def _is_array(value: Any) -> bool:
     return isinstance(value, Tensor) or backend.is_array(value)
 
@@ -87,7 +80,8 @@ def _columns(source: Any) -> dict[str, Any] | None:
         return {"data": source}
     if isinstance(source, tuple) and source and all(map(_is_array, source)):
         return {f"[{i}]": column for i, column in enumerate(source)}
-    if isinstance(source, Mapping) and source and all(map(_is_array, source.values())):
+    named = isinstance(source, Mapping) and all(isinstance(key, str) for key in source)
+    if named and source and all(map(_is_array, source.values())):
         return {f"[{key!r}]": column for key, column in source.items()}
     return None
 
@@ -101,8 +95,20 @@ def _check_columns(columns: dict[str, Any], name: str) -> None:
         raise DataError(f"{name}: there must be at least one sample. Got arrays of length 0.")
 
 
+def holds_loaders(source: Any) -> bool:
+    """Whether it is a list or tuple with DataLoaders or Datasets in it."""
+    from minitorch.data import DataLoader, Dataset
+
+    several = isinstance(source, list | tuple)
+    return several and any(isinstance(one, DataLoader | Dataset) for one in source)
+
+
 def length_of(loader: Any) -> float:
-    """Batches of a loader; inf if it has no length."""
+    """Batches of a loader; inf if it has no length, or only a stream's estimate."""
+    from minitorch.data import DataLoader, IterableDataset
+
+    if isinstance(loader, DataLoader) and isinstance(loader.dataset, IterableDataset):
+        return math.inf
     try:
         return len(loader)
     except TypeError:
@@ -152,6 +158,7 @@ class Batches:
     def __init__(self, loader: Any, limit: int | float | None, *, name: str, argument: str) -> None:
         self.loader = loader
         self.name = name
+        self._reading: Any = None
         total = length_of(loader)
         if total == 0:
             raise DataError(
@@ -165,7 +172,7 @@ class Batches:
         set_epoch = getattr(self.loader, "set_epoch", None)
         if set_epoch is not None:
             set_epoch(epoch)
-        return iter(self.loader)
+        return self._read()
 
     def resume(self, position: Position, state: Any) -> Iterator[Any]:
         """The batches of the current epoch that follow a position.
@@ -177,7 +184,7 @@ class Batches:
         load = getattr(self.loader, "load_state_dict", None)
         if load is not None and state is not None:
             load(state)
-            return iter(self.loader)
+            return self._read()
         batches = self.start(position.epoch)
         for done in range(position.batch):
             if next(batches, END) is END:
@@ -197,9 +204,24 @@ class Batches:
             )
 
     def state_dict(self) -> Any:
-        """The loader's own position, or None if it keeps none."""
-        state = getattr(self.loader, "state_dict", None)
+        """The position of the pass that `start` or `resume` began; None if nobody keeps one.
+
+        Another pass over the same loader, such as a validation's, does not change it.
+        """
+        keeper = self.loader if self._reading is None else self._reading
+        state = getattr(keeper, "state_dict", None)
         return None if state is None else state()
+
+    def close(self) -> None:
+        """Ends the pass; its position stays readable."""
+        if self._reading is not None:
+            self._reading.close()
+
+    def _read(self) -> Iterator[Any]:
+        batches = iter(self.loader)
+        keeps = hasattr(batches, "state_dict") and hasattr(batches, "close")
+        self._reading = batches if keeps else None
+        return batches
 
 
 def first_batches(batches: Batches, limit: int | float) -> list[Any]:

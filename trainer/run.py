@@ -15,7 +15,7 @@ from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, DataError, TrainerError
 from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase
 from minitorch.trainer.interrupt import Interrupt
-from minitorch.trainer.loaders import Batches, as_loader, first_batches
+from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
 from minitorch.trainer.status import Saving, _as_list
@@ -126,6 +126,7 @@ class Run:
         self.attach()
         _check_task(module, trainer)
         self._take_data(train, val, batch_size)
+        self._stack.callback(trainer.train_data.close)
         ckpt_path = find_checkpoint(trainer, ckpt_path)
         if ckpt_path is not None:
             self.read(ckpt_path)
@@ -347,16 +348,11 @@ def _plain(batches: list[Any], name: str) -> Batches:
 def eval_batches(
     source: Any, limit: int | float | None, batch_size: int, name: str, argument: str
 ) -> list[Batches]:
-    """The loaders of an evaluation; a list of DataLoaders gives several."""
-    from minitorch.data import DataLoader
-
+    """The loaders of an evaluation; a list with DataLoaders or Datasets in it gives several."""
     if source is None or limit == 0:
         return []
-    several = isinstance(source, list | tuple) and source
-    if several and all(isinstance(one, DataLoader) for one in source):
-        loaders = list(source)
-    else:
-        loaders = [as_loader(source, batch_size=batch_size, shuffle=False, name=name)]
+    sources = source if holds_loaders(source) else [source]
+    loaders = [as_loader(one, batch_size=batch_size, shuffle=False, name=name) for one in sources]
     return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]
 
 

@@ -1,6 +1,8 @@
 """DataLoader: batches of a dataset, in an order that is arithmetic."""
 
-from collections.abc import Callable, Iterable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -27,6 +29,34 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = frozenset(
     "dataset batch_size sampler batch_sampler drop_last num_workers worker_type collate_fn".split()
 )
+
+
+class Pass(Generic[T_co]):
+    """One pass over a DataLoader: an iterator that tells its own position.
+
+    Args:
+        batches: the generator of batches.
+        state: tells the position.
+    """
+
+    __slots__ = ("_batches", "_state", "close")
+
+    def __init__(
+        self, batches: Generator[T_co, None, None], state: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._batches = batches
+        self._state = state
+        self.close = batches.close
+
+    def __iter__(self) -> Pass[T_co]:
+        return self
+
+    def __next__(self) -> T_co:
+        return next(self._batches)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As `DataLoader.state_dict`, for this pass whatever else reads the loader."""
+        return self._state()
 
 
 class DataLoader(Generic[T_co]):
@@ -177,12 +207,13 @@ class DataLoader(Generic[T_co]):
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Pass[T_co]:
         checks.check_length(self)
         epoch, batch = self._start
         self._start = (epoch + 1, 0)
-        self._position = Position(epoch, batch, self._current_seed(), self._shards())
-        return self._hand_out(self._position)
+        position = Position(epoch, batch, self._current_seed(), self._shards())
+        self._position = position
+        return Pass(self._hand_out(position), lambda: self._state(position))
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next `iter` read this epoch.
@@ -201,11 +232,15 @@ class DataLoader(Generic[T_co]):
     def state_dict(self) -> dict[str, Any]:
         """The position: epoch, batches handed out in it (not read ahead), and seed.
 
-        It is right at any moment, also inside of a loop. After a `break` it is the position where
-        the loop was left. If the last batch is handed out, but the loop has not yet ended, a
-        resumed loader gives an empty rest of the epoch and then goes on with the next one.
+        It is that of the latest `iter`; each iterator has a `state_dict` of its own, for several
+        loops over one loader. It is right at any moment, also inside of a loop. After a `break` it
+        is the position where the loop was left. If the last batch is handed out, but the loop has
+        not yet ended, a resumed loader gives an empty rest of the epoch and then goes on with the
+        next one.
         """
-        position = self._position
+        return self._state(self._position)
+
+    def _state(self, position: Position | None) -> dict[str, Any]:
         epoch, batch = self._start if position is None else position.next_start()
         return {
             "epoch": epoch,
@@ -260,7 +295,7 @@ class DataLoader(Generic[T_co]):
             return 1
         return self._num_shards or self.dataset.num_shards or max(1, self.num_workers)
 
-    def _hand_out(self, position: Position) -> Iterator[T_co]:
+    def _hand_out(self, position: Position) -> Generator[T_co, None, None]:
         self._position = position
         position.live = True
         try:

@@ -217,3 +217,19 @@ def test_another_batch_size_is_fine_at_the_start_of_an_epoch() -> None:
     loader = DataLoader(Squares(8), 2)
     loader.load_state_dict({**loader.state_dict(), "epoch": 2, "batch_size": 4, "length": 9})
     assert where(loader) == (2, 0)
+
+
+def test_iterators_of_one_loader_keep_their_own_positions() -> None:
+    loader = DataLoader(TensorDataset(np.arange(8)), 2, shuffle=True)
+    first = iter(loader)
+    next(first)
+    loader.set_epoch(0)
+    second = iter(loader)
+    for _ in range(3):
+        next(second)
+    assert (first.state_dict()["batch"], second.state_dict()["batch"]) == (1, 3)
+    saved, rest = first.state_dict(), [batch[0].tolist() for batch in first]
+    loader.load_state_dict(saved)
+    assert [batch[0].tolist() for batch in loader] == rest
+    second.close()
+    assert second.state_dict()["batch"] == 3

@@ -13,6 +13,7 @@ from toy_tasks import Regression, arrays, fit, loader, quiet
 import minitorch as mt
 from minitorch.callbacks import Callback
 from minitorch.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from minitorch.errors import DataError
 from minitorch.trainer import TaskModule
 
 X, Y = arrays(10)
@@ -65,6 +66,75 @@ FORMS: dict[str, tuple[Any, list[int]]] = {
     "list of batches": ([(X[:6], Y[:6]), (X[6:], Y[6:])], [6, 4]),
     "iterable of batches": (Reiterable(), [4, 6]),
 }
+
+
+class Estimate(Stream):
+    """A stream whose length is wrong."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+@pytest.mark.parametrize("length", [1, 6, 10, 40])
+def test_streams_are_read_to_their_end(length: int) -> None:
+    task, count = Sizes(), Count()
+    stream = DataLoader(Estimate(length), 4)
+    fit(task, stream, DataLoader(Estimate(length), 4), max_epochs=1, callbacks=count)
+    assert task.sizes == [4, 4, 2]
+    assert count.val == [3]
+    assert fit(Sizes(), stream, max_epochs=1, limit_train_batches=2).global_step == 2
+
+
+LISTS: dict[str, tuple[Any, list[int]]] = {
+    "loaders": ([loader(4), loader(8)], [1, 2]),
+    "loader and arrays": ([loader(8), (X, Y)], [2, 3]),
+    "datasets": ([Pairs(), Pairs()], [3, 3]),
+    "tuple": ((Stream(), loader(4)), [3, 1]),
+    "one": ([loader(8)], [2]),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+@pytest.mark.parametrize("stage", ["fit", "validate"])
+def test_lists_of_loaders_for_validation(case: str, stage: str) -> None:
+    data, expected = LISTS[case]
+
+    class Task(Regression):
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            if not self.trainer.sanity_checking:
+                counts[dataloader_idx] = batch_idx + 1
+
+    counts: dict[int, int] = {}
+    trainer = quiet(max_epochs=1)
+    if stage == "fit":
+        trainer.fit(Task(), loader(4), data, batch_size=4)
+    else:
+        trainer.validate(Task(), data, batch_size=4, verbose=False)
+    assert list(counts.values()) == expected
+
+
+WRONG_CONTAINERS: dict[str, tuple[Any, str]] = {
+    "dict of loaders": ({"a": loader(4)}, "dict of DataLoader"),
+    "dict of lists": ({"a": [1.0]}, "dict of list"),
+    "empty dict": ({}, "dict of nothing"),
+    "dict with numbers": ({0: X}, "dict of ndarray"),
+    "list of loaders": ([loader(4), loader(4)], "list of DataLoader"),
+    "mixed": ((loader(4), Pairs()), "tuple of DataLoader, Pairs"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CONTAINERS)
+def test_containers_that_are_no_batches_are_refused(case: str) -> None:
+    data, what = WRONG_CONTAINERS[case]
+    message = rf"train_dataloaders: data is .*Got a {what}. Join datasets with ConcatDataset"
+    with pytest.raises(DataError, match=message):
+        fit(Regression(), data, max_epochs=1)
+    if isinstance(data, dict):
+        with pytest.raises(DataError, match=rf"dataloaders: data is .*Got a {what}"):
+            quiet().validate(Regression(), data, verbose=False)
 
 
 @pytest.mark.parametrize("form", FORMS)

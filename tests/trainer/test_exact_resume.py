@@ -433,3 +433,24 @@ def test_no_checkpoint_inside_of_a_step(tmp_path: Path) -> None:
     with pytest.raises(TrainerError, match=r"between two batches.*on_train_batch_end"):
         run(Saver())
     assert (tmp_path / "x.ckpt").exists()
+
+
+@pytest.mark.parametrize("at", [2, 3, 4])
+def test_one_loader_for_training_and_validation(at: int, tmp_path: Path) -> None:
+    """The checkpoint's position is training's, although validation read the same loader since."""
+
+    class Save(Callback):
+        def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
+            if trainer.position.batches == at:
+                trainer.save_checkpoint(tmp_path / "x.ckpt")
+
+    finals = []
+    for resumed in (False, True):
+        mt.manual_seed(3)
+        task, data = Regression(), loader(24)
+        path = tmp_path / "x.ckpt" if resumed else None
+        trainer = quiet(max_epochs=1, val_check_interval=2, callbacks=[] if resumed else Save())
+        trainer.fit(task, data, data, ckpt_path=path)
+        finals.append(weights(task))
+    for name, value in finals[0].items():
+        np.testing.assert_array_equal(finals[1][name], value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minitorch import Tensor, no_grad
+from minitorch import Tensor, no_grad, random
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.callbacks.monitor import refuse
@@ -180,6 +180,7 @@ def _shapes(
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_grad())
+        stack.enter_context(random.fork_rng())
         stack.enter_context(_eval_mode(module))
         for name, part in parts:
             stack.enter_context(part.register_forward_hook(recorder(name)))

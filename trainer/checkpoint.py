@@ -7,6 +7,7 @@ The keys are Lightning's where it has one. Every callback, the core ones too, st
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from minitorch import Tensor, random
@@ -15,6 +16,7 @@ from minitorch.errors import CheckpointError
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
     from minitorch.trainer.status import Status
+    from minitorch.trainer.task import TaskModule
 
 FORMAT = "minitorch-trainer/1"
 
@@ -96,7 +98,18 @@ def write(trainer: Status, path: str | os.PathLike[str], *, weights_only: bool) 
     trainer.logger_group.after_save_checkpoint(target, log.results())
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+def check_hyperparameters(module: TaskModule) -> None:
+    """Finds values that no file can hold before hours of training, not at the first save.
+
+    Raises:
+        CheckpointError: Names the value.
+    """
+    from minitorch.io.tree import encode
+
+    encode({"hyper_parameters": dict(module.hparams)})
+
+
+def read(path: str | os.PathLike[str], *, map_location: Any = None) -> dict[str, Any]:
     """The tree of a file.
 
     Raises:
@@ -104,7 +117,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     from minitorch.io import load_tree
 
-    tree = load_tree(path)
+    tree = load_tree(path, map_location=map_location)
     if not isinstance(tree, dict) or "state_dict" not in tree:
         raise CheckpointError(
             f"checkpoint: {os.fspath(path)} was not written by a Trainer: it has no 'state_dict'. "
@@ -124,6 +137,15 @@ def apply_callbacks(trainer: Status, tree: dict[str, Any], path: str) -> None:
             f"fit: resuming needs the whole state. {path} holds weights only. Load it into the "
             "module with load_from_checkpoint and fit without ckpt_path, or save with "
             "weights_only=False."
+        )
+    lost = sorted(tree["callbacks"].keys() - {cb.state_key for cb in trainer.callbacks})
+    if lost:
+        warnings.warn(
+            f"fit: every callback with state in {path} should go on. Got none for "
+            f"{', '.join(lost)}. Pass the same callbacks with the same arguments, unless they are "
+            "meant to start afresh.",
+            UserWarning,
+            stacklevel=2,
         )
     for callback in trainer.callbacks:
         state = tree["callbacks"].get(callback.state_key)

@@ -13,37 +13,50 @@ from minitorch.errors import ArgumentError
 
 
 class HParams(MutableMapping[str, Any]):
-    """A dict whose entries are attributes as well."""
+    """A dict whose entries are attributes as well; methods of dicts keep their names."""
+
+    __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self.__dict__.update(values or {})
+        object.__setattr__(self, "_values", dict(values or {}))
 
     def __getitem__(self, name: str) -> Any:
-        return self.__dict__[name]
+        return self._values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
+        self._values[name] = value
 
     def __delitem__(self, name: str) -> None:
-        del self.__dict__[name]
+        del self._values[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.__dict__)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self.__dict__)
+        return len(self._values)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name == "_values" or name.startswith("__"):
             raise AttributeError(name)
-        close = difflib.get_close_matches(name, list(self.__dict__), n=1)
+        if name in self._values:
+            return self._values[name]
+        close = difflib.get_close_matches(name, list(self._values), n=1)
         hint = f"Did you mean {close[0]}?" if close else "save_hyperparameters() stores them."
         raise AttributeError(
-            f"hparams: there is no {name!r}. Got {', '.join(self.__dict__) or 'none'}. {hint}"
+            f"hparams: there is no {name!r}. Got {', '.join(self._values) or 'none'}. {hint}"
         )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._values[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        del self._values[name]
+
+    def __reduce__(self) -> Any:
+        return HParams, (self._values,)
+
     def __repr__(self) -> str:
-        return f"HParams({self.__dict__!r})"
+        return f"HParams({self._values!r})"
 
 
 def collect(

@@ -138,6 +138,8 @@ class Run:
         if trainer.settings.detect_anomaly:
             self._stack.enter_context(autograd.detect_anomaly())
         trainer.optimizers, trainer.lr_scheduler_configs = optimizers.configure(module)
+        if trainer.checkpoint_callbacks:
+            checkpoint.check_hyperparameters(module)
         trainer.rewire()
         trainer._fitted = True
         trainer._fire(trainer.events.on_fit_start)

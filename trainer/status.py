@@ -430,11 +430,11 @@ class Status:
     @property
     def estimated_stepping_batches(self) -> float:
         """Optimizer updates of the whole fit; inf if unknown. For schedules that need a length."""
-        per_epoch = -(-self.train_data.count // self.accumulation.batches)
-        limit = float("inf") if self.max_steps == -1 else self.max_steps
-        if self.max_epochs == -1:
+        count, limit = self.train_data.count, self.max_steps
+        limit = float("inf") if limit == -1 else limit
+        if self.max_epochs == -1 or count == float("inf"):
             return limit
-        return min(per_epoch * self.max_epochs, limit)
+        return min(-(-count // self.accumulation.batches) * self.max_epochs, limit)
 
     def data_state(self) -> Any:
         """Position of the training loader, for checkpoints; None to count batches instead."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from minitorch import Tensor, dtypes, nn
 from minitorch.device import CPU, device
 from minitorch.errors import CheckpointError, TrainerError
+from minitorch.trainer import checkpoint, optimizers, phase
 from minitorch.trainer import hparams as hyper
-from minitorch.trainer import optimizers, phase
 from minitorch.trainer.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -254,11 +254,10 @@ class TaskModule(Hooks, nn.Module):
             overrides: Constructor arguments in place of the saved ones.
 
         Raises:
-            CheckpointError: The file is damaged, or the constructor misses arguments.
+            CheckpointError: The file is damaged or was not written by a Trainer, or the
+                constructor misses arguments.
         """
-        from minitorch.io import load_tree
-
-        tree = load_tree(checkpoint_path, map_location=map_location)
+        tree = checkpoint.read(checkpoint_path, map_location=map_location)
         saved, holder = tree.get("hyper_parameters", {}), tree.get("hparams_name")
         values = {holder: hyper.HParams(saved)} if holder else saved
         arguments = {**hyper.constructor_arguments(cls, values), **overrides}
@@ -270,6 +269,7 @@ class TaskModule(Hooks, nn.Module):
                 f"({', '.join(saved) or 'none'}) and failed: {error}. Pass what is missing as "
                 "keyword arguments, or call save_hyperparameters() in __init__."
             ) from error
+        module.configure_model()
         module.on_load_checkpoint(tree)
         module.load_state_dict(tree["state_dict"], strict=strict)
         return module

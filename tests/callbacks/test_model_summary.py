@@ -175,3 +175,18 @@ def test_wrong_depth(depth: Any) -> None:
     message = re.escape(f"max_depth must be an integer ≥ 0, or -1 for all. Got {depth!r}.")
     with pytest.raises(ArgumentError, match=message):
         fit(Linear(), ModelSummary(max_depth=depth), max_epochs=1)
+
+
+def test_summary_draws_no_random_numbers() -> None:
+    class Noisy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(x) + mt.rand(1)
+
+    module = Noisy()
+    before = mt.random.state_dict()
+    summarize(module, example_input=mt.ones(2, 3))
+    assert mt.random.state_dict() == before

@@ -434,3 +434,17 @@ def test_lengths_that_callbacks_read() -> None:
     options: dict[str, Any] = {"max_epochs": 3, "accumulate_grad_batches": 4}
     fit(Regression(), loader(), loader(4), callbacks=Look(), **options)
     assert seen == [(6, [1], [1], 6)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"max_epochs": 2, "max_steps": 7}, 7),
+        ({"max_epochs": 2}, float("inf")),
+        ({"max_steps": 5}, 5),
+    ],
+)
+def test_estimated_updates_without_a_length(options: dict[str, Any], expected: float) -> None:
+    trainer = quiet(**options)
+    trainer.fit(Regression(), Reiterable())
+    assert trainer.estimated_stepping_batches == expected

@@ -202,3 +202,69 @@ def test_two_callbacks_with_one_state_key(tmp_path: Path) -> None:
     trainer.fit(Regression(), loader())
     with pytest.raises(CheckpointError, match=r"Got two with state_key=.*Keeper.*Override"):
         trainer.save_checkpoint(tmp_path / "x.ckpt")
+
+
+@pytest.mark.parametrize("name", ["keys", "items", "update", "_values", "get"])
+def test_arguments_named_like_methods(name: str) -> None:
+    from minitorch.trainer.hparams import HParams
+
+    values = HParams({name: 1, "lr": 0.1})
+    assert values[name] == 1
+    assert sorted(values.keys()) == sorted([name, "lr"])
+    assert dict(values) == {name: 1, "lr": 0.1}
+    values.update({"lr": 0.2})
+    values.depth = 3
+    assert (values.lr, values["depth"]) == (0.2, 3)
+    del values.depth
+    for copied in (copy.deepcopy(values), pickle.loads(pickle.dumps(values))):
+        assert dict(copied) == {name: 1, "lr": 0.2}
+
+
+def test_values_that_no_file_can_hold_are_found_before_training(tmp_path: Path) -> None:
+    from minitorch.callbacks import ModelCheckpoint
+
+    class Task(Regression):
+        def __init__(self) -> None:
+            super().__init__()
+            self.save_hyperparameters({"thing": object()})
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            raise AssertionError("too late")
+
+    with pytest.raises(CheckpointError, match=r"hyper_parameters.*thing"):
+        fit(Task(), loader(8), max_epochs=1, callbacks=ModelCheckpoint(tmp_path))
+    with pytest.raises(AssertionError, match="too late"):  # nothing will be saved
+        fit(Task(), loader(8), max_epochs=1)
+
+
+def test_files_of_others_are_no_checkpoints(tmp_path: Path) -> None:
+    mt.save({"weights": mt.ones(2)}, tmp_path / "other.mt")
+    with pytest.raises(CheckpointError, match=r"was not written by a Trainer"):
+        Regression.load_from_checkpoint(tmp_path / "other.mt")
+
+
+def test_models_that_are_configured_late_are_loaded(tmp_path: Path) -> None:
+    class Late(Regression):
+        def configure_model(self) -> None:
+            if not hasattr(self, "late"):
+                self.late = mt.nn.Linear(1, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.late(super().forward(x))
+
+    task = Late()
+    trainer = quiet(max_epochs=1)
+    trainer.fit(task, loader(8))
+    trainer.save_checkpoint(tmp_path / "x.ckpt")
+    loaded = Late.load_from_checkpoint(tmp_path / "x.ckpt")
+    np.testing.assert_array_equal(loaded.late.weight.detach(), task.late.weight.detach())
+
+
+def test_states_without_a_callback_are_named(tmp_path: Path) -> None:
+    from minitorch.callbacks import EarlyStopping
+
+    trainer = quiet(max_epochs=1, callbacks=EarlyStopping("val/loss", mode="min"))
+    trainer.fit(Regression(), loader(8), loader(4))
+    trainer.save_checkpoint(tmp_path / "x.ckpt")
+    with pytest.warns(UserWarning, match=r"Got none for EarlyStopping\(.*\). Pass the same"):
+        quiet(max_epochs=2).fit(Regression(), loader(8), loader(4), ckpt_path=tmp_path / "x.ckpt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class MetricLog(Callback):
     Step values go to the loggers after every `log_every_n_steps` updates; a run with shorter epochs
     writes its last ones at the end of each epoch. Epoch values are exact aggregates, weighted by
     batch size, and are written before anybody decides or saves. The axis of all of them is
-    `trainer.global_step`.
+    `trainer.global_step`. A run that ends inside of an epoch also writes what this epoch has so
+    far; that stays out of checkpoints, because a resumed run writes the whole epoch.
 
     Attributes:
         history: For each name the points (global_step, value) of a fit that went to the loggers.
@@ -59,6 +61,7 @@ class MetricLog(Callback):
         self._stamp = 0
         self._window = 0
         self._kept: list[tuple[Metric, dict[str, Any]]] = []
+        self._partial: dict[str, int] = {}
 
     @property
     def state_key(self) -> str:
@@ -68,6 +71,7 @@ class MetricLog(Callback):
         self.logged, self.suffix = {}, ""
         if stage == "fit":
             self.history, self._tables, self._alone = {}, {}, None
+            self._partial = {}
         else:
             self._alone = {}  # the fit's own, which a checkpoint may still take, stay aside
         every = trainer.settings.log_every_n_steps
@@ -187,6 +191,19 @@ class MetricLog(Callback):
         if self._flushed <= self._epoch_start and step != self._flushed and self._every:
             self._flush_steps(trainer, step)
         self._close(trainer)
+
+    def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
+        if not trainer.position.batch:
+            return
+        values: dict[str, float] = {}
+        for metric in self._tables.get("train", {}).values():
+            if metric.on_step and metric.fresh and metric.to_logger and self._every:
+                values[metric.step_key] = to_float(metric.value)
+            aggregate = metric.aggregate() if metric.on_epoch and metric.to_logger else None
+            if aggregate is not None:
+                values[metric.epoch_key] = aggregate
+        self._partial = {name: len(self.history.get(name, ())) for name in values}
+        self._write(trainer, values, trainer.position.global_step)
 
     def on_validation_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         self._close(trainer)
@@ -325,7 +342,7 @@ class MetricLog(Callback):
                 "step": np.array([step for step, _ in points], np.int64),
                 "value": np.array([value for _, value in points], np.float64),
             }
-            for name, points in self.history.items()
+            for name, points in self._whole_history()
         }
         return {
             "tables": tables,
@@ -334,6 +351,14 @@ class MetricLog(Callback):
             "epoch_start": self._epoch_start,
             "stamp": self._stamp,
         }
+
+    def _whole_history(self) -> Iterator[tuple[str, list[tuple[int, float]]]]:
+        """The history without what an epoch that is still open gave."""
+        for name, points in self.history.items():
+            left_out = self._partial.get(name, len(points))
+            kept = points[:left_out] + points[left_out + 1 :]
+            if kept:
+                yield name, kept
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._tables = {

@@ -360,6 +360,54 @@ def test_log_dict() -> None:
     assert fit(Task(), max_steps=6, max_epochs=1).history == {"a": [(6, 1.0)], "b": [(6, 2.0)]}
 
 
+class Stops(Callback):
+    def on_train_batch_end(
+        self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if trainer.position.batches == 5:
+            trainer.stop("enough")
+
+
+ENDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "max_steps, default interval": (
+        {"max_steps": 2, "log_every_n_steps": None},
+        {"value_step": [(2, 5.0)], "value_epoch": [(2, (4 * 1 + 2 * 5) / 6)]},
+    ),
+    "step value written before": (
+        {"max_steps": 2},
+        {"value_step": [(1, 1.0), (2, 5.0)], "value_epoch": [(2, 14 / 6)]},
+    ),
+    "no step values": (
+        {"max_steps": 2, "log_every_n_steps": 0},
+        {"value_epoch": [(2, 14 / 6)]},
+    ),
+    "stopped": (
+        {"callbacks": Stops(), "log_every_n_steps": None},
+        {"value_step": [(3, 3.0), (5, 5.0)], "value_epoch": [(3, 17 / 7), (5, 14 / 6)]},
+    ),
+    "whole epoch": (
+        {"max_steps": 3, "log_every_n_steps": None},
+        {"value_step": [(3, 3.0)], "value_epoch": [(3, 17 / 7)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_run_that_ends_inside_of_an_epoch_reports_it(case: str, tmp_path: Any) -> None:
+    options, expected = ENDS[case]
+    interval = options.get("log_every_n_steps", 1)
+    trainer = quiet(**options)
+    task = Logs(on_step=True, on_epoch=True)
+    result = trainer.fit(task, data())
+    assert result.history == expected
+    trainer.save_checkpoint(tmp_path / "x.ckpt")
+    whole = fit(Logs(on_step=True, on_epoch=True), data(), max_epochs=3, log_every_n_steps=interval)
+    rest = quiet(max_epochs=3, log_every_n_steps=interval).fit(
+        Logs(on_step=True, on_epoch=True), data(), ckpt_path=tmp_path / "x.ckpt"
+    )
+    assert rest.history == whole.history
+
+
 def test_logging_on_a_gpu_reads_values_at_the_end_of_the_epoch_only(pretend_gpu: Any) -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:

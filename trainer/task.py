@@ -176,11 +176,22 @@ class TaskModule(Hooks, nn.Module):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Clips the gradients of an optimizer's parameters in place."""
-        if gradient_clip_val is not None:
-            trainer = self.trainer
-            algorithm = gradient_clip_algorithm or "norm"
-            trainer.clipping.clip(trainer, self, optimizer, gradient_clip_val, algorithm)
+        """Clips the gradients of an optimizer's parameters in place.
+
+        Args:
+            optimizer: The optimizer.
+            gradient_clip_val: Limit; None means that of the Trainer, if it has one.
+            gradient_clip_algorithm: "norm" or "value"; None means that of the Trainer.
+
+        Raises:
+            ArgumentError: The Trainer has another limit or algorithm.
+        """
+        trainer = self.trainer
+        limit, algorithm = trainer.clipping.chosen(
+            trainer, gradient_clip_val, gradient_clip_algorithm
+        )
+        if limit is not None:
+            trainer.clipping.clip(trainer, self, optimizer, limit, algorithm)
 
     def toggle_optimizer(self, optimizer: Any) -> None:
         """Lets only the parameters of this optimizer require gradients, until untoggled."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core.finite import not_finite
-from minitorch.errors import TrainerError
+from minitorch.errors import ArgumentError, TrainerError
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
@@ -45,6 +45,23 @@ class GradientClipping(Callback):
         elif settings.gradient_clip_val is not None:
             self.clip(trainer, module, optimizer, settings.gradient_clip_val, algorithm)
 
+    def chosen(self, trainer: Trainer, limit: float | None, algorithm: str | None) -> Any:
+        """Limit and algorithm of a call of `clip_gradients`; what is None is the Trainer's.
+
+        Raises:
+            ArgumentError: One is given and the Trainer has another one.
+        """
+        settings, found = trainer.settings, []
+        for name, given in (("gradient_clip_val", limit), ("gradient_clip_algorithm", algorithm)):
+            own = getattr(settings, name)
+            if given is not None and own is not None and given != own:
+                raise ArgumentError(
+                    f"clip_gradients: {name} is set in one place. Got {given!r} here and {own!r} "
+                    "in Trainer(...). Remove one of them; without arguments the Trainer's is used."
+                )
+            found.append(own if given is None else given)
+        return found[0], found[1] or "norm"
+
     def clip(
         self,
         trainer: Trainer,
@@ -53,7 +70,7 @@ class GradientClipping(Callback):
         limit: float,
         algorithm: str,
     ) -> None:
-        """Clips the gradients of an optimizer's parameters in place.
+        """Clips the gradients of an optimizer's parameters in place, without their loss scale.
 
         Args:
             limit: Largest norm, or largest absolute value.
@@ -64,6 +81,7 @@ class GradientClipping(Callback):
         """
         from minitorch.nn.utils import clip_grad_norm_, clip_grad_value_
 
+        trainer.precision.unscale(optimizer)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         if algorithm == "value":
             clip_grad_value_(parameters, limit)

@@ -32,6 +32,8 @@ class Precision(Callback):
         self._context: Any = _NO_CONTEXT
         self._saved_scaler: dict[str, Any] | None = None
         self._previous_dtype: Any = None
+        self._unscaled: set[int] = set()
+        self._stepped: set[int] = set()
 
     @property
     def state_key(self) -> str:
@@ -69,6 +71,10 @@ class Precision(Callback):
     def listens(self, event: str) -> bool:
         if event in ("transform_loss", "on_window_end"):
             return self.scaler is not None
+        if event == "on_train_batch_end":
+            trainer = self._trainer
+            manual = trainer is not None and not trainer.module.automatic_optimization
+            return self.scaler is not None and manual
         return super().listens(event)
 
     def forward_context(self) -> Any:
@@ -84,9 +90,24 @@ class Precision(Callback):
             self.unscale(optimizer)
 
     def unscale(self, optimizer: Optimizer) -> None:
-        """Takes the loss scale out of an optimizer's gradients."""
-        if self.scaler is not None:
-            self.scaler.unscale_(optimizer)
+        """Takes the loss scale out of an optimizer's gradients, unless it was taken out already."""
+        if self.scaler is None:
+            return
+        optimizer = bare(optimizer)
+        one = id(optimizer)
+        if one in self._unscaled:
+            return
+        if one in self._stepped:
+            self.scaler.reopen(optimizer)
+        self.scaler.unscale_(optimizer)
+        self._unscaled.add(one)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Manual optimization: all losses of a batch have the same scale."""
+        if self._stepped:
+            self._adapt(trainer)
 
     def optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer, loss: Any
@@ -105,17 +126,25 @@ class Precision(Callback):
         if self.scaler is None:
             module.optimizer_step(*place, optimizer, lambda: loss)
             return optimizer.updates != before
-        scale = self.scaler.get_scale()
         scaled: Any = ScaledOptimizer(optimizer, self.scaler)
         module.optimizer_step(*place, scaled, lambda: loss)
+        self._unscaled.discard(id(optimizer))
+        self._stepped.add(id(optimizer))
+        if module.automatic_optimization:
+            self._adapt(trainer)
+        return optimizer.updates != before
+
+    def _adapt(self, trainer: Trainer) -> None:
+        position, scale = trainer.position, self.scaler.get_scale()
         self.scaler.update()
+        self._unscaled.clear()
+        self._stepped.clear()
         if self.scaler.get_scale() < scale <= 1.0:
             raise TrainerError(
                 "precision: gradients must be finite. They overflow in float16 even at the loss "
                 f"scale {scale:g} (epoch {position.epoch}, batch {position.batch}), so it is no "
                 'matter of scaling. Lower the learning rate, or use precision="bf16-mixed".'
             )
-        return optimizer.updates != before
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self.scaler is None else {"scaler": self.scaler.state_dict()}
@@ -124,6 +153,14 @@ class Precision(Callback):
         self._saved_scaler = state_dict.get("scaler")
         if self.scaler is not None and self._saved_scaler is not None:
             self.scaler.load_state_dict(self._saved_scaler)
+
+
+def bare(optimizer: Any) -> Optimizer:
+    """The optimizer itself, out of what hooks and `TaskModule.optimizers` give."""
+    from minitorch.optim import Optimizer
+
+    inner: Optimizer = optimizer if isinstance(optimizer, Optimizer) else optimizer.optimizer
+    return inner
 
 
 class ScaledOptimizer:

@@ -69,6 +69,7 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._growth_tracker = 0
         self._scaled = False
+        self._overflowed = False
         self._rounds: weakref.WeakKeyDictionary[Optimizer, _Round] = weakref.WeakKeyDictionary()
         self.skipped_steps = 0
 
@@ -192,12 +193,18 @@ class GradScaler:
                 "GradScaler.update: step() or unscale_() must come before, so that it is known "
                 "whether the gradients overflowed. Call scaler.step(optimizer) first."
             )
-        elif any(current.overflowed() for current in self._rounds.values()):
+        elif self._overflowed or any(r.overflowed() for r in self._rounds.values()):
             self._scale *= self._backoff_factor
             self._growth_tracker = 0
         else:
             self._grow()
+        self._overflowed = False
         self._rounds.clear()
+
+    def reopen(self, optimizer: Optimizer) -> None:
+        """Lets an optimizer step again in this round, at the same scale; not in PyTorch."""
+        done = self._rounds.pop(optimizer, None)
+        self._overflowed = self._overflowed or (done is not None and done.overflowed())
 
     def _grow(self) -> None:
         self._growth_tracker += 1

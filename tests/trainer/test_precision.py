@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy_tasks import Regression, fit, loader, weights
+from toy_tasks import Regression, fit, loader, quiet, weights
 
 import minitorch as mt
+from minitorch import nn
 from minitorch.callbacks import Callback
 from minitorch.errors import TrainerError
+from minitorch.trainer import TaskModule
 
 
 class Dtypes(Regression):
@@ -116,6 +118,62 @@ def test_skipped_updates_do_not_count_nor_move_schedules() -> None:
     result = fit(task, loader(24), max_epochs=1, precision="16-mixed")
     assert result.global_step == 4
     assert task.rates == [0.5, 0.5, 0.5, 0.25, 0.125, 0.0625]
+
+
+class TwoHeads(TaskModule):
+    """Two optimizers whose losses are both scaled before either of them steps."""
+
+    automatic_optimization = False
+
+    def __init__(self, *, overflow: bool = False, steps: int = 1, clip: float = 0.01) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 1), nn.Linear(3, 1)
+        self.overflow, self.steps, self.clip = overflow, steps, clip
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:
+        x, y = batch
+        optimizers = self.optimizers()
+        for _ in range(self.steps):
+            losses = [0.01 * ((head(x) - y) ** 2).mean() for head in (self.first, self.second)]
+            if self.overflow:
+                losses[0] = losses[0] * 1e36
+            for optimizer, loss in zip(optimizers, losses, strict=True):
+                optimizer.zero_grad()
+                self.manual_backward(loss)
+            for optimizer in optimizers:
+                self.clip_gradients(optimizer, self.clip)
+                optimizer.step()
+
+    def configure_optimizers(self) -> Any:
+        return [mt.optim.SGD(head.parameters(), lr=1.0) for head in (self.first, self.second)]
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_manual_clipping_sees_unscaled_gradients(steps: int) -> None:
+    found = []
+    for precision in ("32", "16-mixed"):
+        mt.manual_seed(2)
+        task = TwoHeads(steps=steps)
+        fit(task, loader(24, shuffle=False), max_epochs=1, precision=precision)
+        found.append(weights(task))
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, found[1][name], rtol=2e-2, atol=2e-3, err_msg=name)
+
+
+def test_manual_losses_of_a_batch_have_one_scale() -> None:
+    scales, found = [], []
+    for overflow in (False, True):
+        mt.manual_seed(2)
+        task = TwoHeads(overflow=overflow, clip=100.0)
+        before = weights(task)
+        trainer = quiet(max_steps=1, max_epochs=1, limit_train_batches=1, precision="16-mixed")
+        trainer.fit(task, loader(4, shuffle=False))
+        scales.append(trainer.precision.scaler.get_scale())
+        found.append(weights(task)["second.weight"])
+        assert trainer.precision.scaler.state_dict()["_growth_tracker"] == (0 if overflow else 1)
+    assert scales == [2.0**16, 2.0**15]
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(weights(task)["first.weight"], before["first.weight"])
 
 
 def test_overflow_at_the_smallest_scale_is_an_error() -> None:

@@ -261,13 +261,13 @@ class Callback:
         """As `on_validation_start`."""
 
     def on_predict_end(self, trainer: Trainer, module: TaskModule) -> None:
-        """As `on_validation_end`."""
+        """All batches of all loaders are done."""
 
     def on_predict_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
         """As `on_validation_epoch_start`."""
 
     def on_predict_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
-        """As `on_validation_epoch_end`."""
+        """Right before `on_predict_end`."""
 
     def on_predict_batch_start(
         self,

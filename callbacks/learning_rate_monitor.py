@@ -58,7 +58,12 @@ class LearningRateMonitor(Callback):
         self._by_step, self._by_epoch = [], []
         taken: set[str] = set()
         for optimizer in trainer.optimizers:
-            moving = [c for c in trainer.lr_scheduler_configs if c.scheduler.optimizer is optimizer]
+            moving = [
+                config
+                for config in trainer.lr_scheduler_configs
+                if getattr(config.scheduler, "optimizer", None) is optimizer
+                or len(trainer.optimizers) == 1  # a schedule may not tell
+            ]
             base = next((c.name for c in moving if c.name), f"lr-{type(optimizer).__name__}")
             name, number = base, 0
             while name in taken:

@@ -160,6 +160,8 @@ def check(settings: Settings) -> None:
     one = isinstance(s.devices, list | tuple) and len(s.devices) == 1
     if not one and s.devices not in ("auto", 1, "1"):
         _refuse("devices", s.devices, "1 or [index]", "Training runs on one device.")
+    if one and s.accelerator == "cpu" and list(s.devices) != [0]:
+        _refuse("devices", s.devices, '1 with accelerator="cpu"', "A list names a GPU.")
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')
     if isinstance(s.profiler, str) and s.profiler != "simple":
@@ -183,8 +185,6 @@ def _counts(s: Settings) -> None:
         if type(value) is not int or (value < least and not (endless and value == -1)):
             allowed = f"an integer ≥ {least}" + (" or -1 for no limit" if endless else "")
             _refuse(name, value, allowed)
-    if s.max_epochs == -1 and s.max_steps == -1 and s.max_time is None:
-        return
     for low, high in (("min_epochs", "max_epochs"), ("min_steps", "max_steps")):
         least, most = getattr(s, low), getattr(s, high)
         if least is not None and most not in (None, -1) and least > most:

@@ -183,13 +183,13 @@ class Hooks:
         """Modules are in eval mode and no graph is recorded."""
 
     def on_predict_end(self) -> None:
-        """Metrics are final and written."""
+        """All batches of all loaders are done."""
 
     def on_predict_epoch_start(self) -> None:
         """Right after `on_predict_start`."""
 
     def on_predict_epoch_end(self) -> None:
-        """All batches are done; metrics are written after this hook."""
+        """Right before `on_predict_end`."""
 
     def on_predict_batch_start(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Before `predict_step`."""

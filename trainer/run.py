@@ -248,6 +248,8 @@ class Run:
             if error is not None:
                 self._call_all(trainer.events.on_exception, (error,), later)
             self._call_all(trainer.events.teardown, (self.stage,), later)
+        if isinstance(self.module, TaskModule):
+            self.module.untoggle_optimizer(None)  # an exception may have come in between
         trainer._running = trainer.phase = None
         trainer._batch = None
         trainer._to_save = []
@@ -312,16 +314,16 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     s = trainer.settings
     added: list[Callback] = []
 
-    def missing(attribute: str) -> bool:
-        return not any(hasattr(callback, attribute) for callback in present)
+    def missing(kind: type[Callback]) -> bool:
+        return not any(isinstance(callback, kind) for callback in present)
 
-    if s.enable_progress_bar in (None, True) and missing("refresh_rate"):
+    if s.enable_progress_bar in (None, True) and missing(box.TQDMProgressBar):
         added.append(box.TQDMProgressBar())
-    if s.enable_model_summary and stage == "fit" and missing("max_depth"):
+    if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):
         added.append(box.ModelSummary())
-    if s.enable_checkpointing and missing("best_model_path"):
+    if s.enable_checkpointing and not any(hasattr(cb, "best_model_path") for cb in present):
         added.append(box.ModelCheckpoint())
-    if s.max_time is not None and not any(isinstance(cb, box.Timer) for cb in present):
+    if s.max_time is not None and missing(box.Timer):
         added.append(box.Timer(duration=s.max_time))
     return added
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ def map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
         items = {key: map_leaves(item, fn) for key, item in value.items()}
         rebuild: Any = type(value)
+        if isinstance(value, defaultdict):
+            return rebuild(value.default_factory, items)
         return items if rebuild is dict else rebuild(items)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changes = {

@@ -36,6 +36,15 @@ def halving(optimizer: Any, **config: Any) -> Any:
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **config}}
 
 
+class Bare:
+    """A schedule that does not tell its optimizer."""
+
+    def step(self) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+
 def groups(task: Task, *names: str) -> Any:
     parts = [task.linear.parameters(), task.other.parameters()]
     found = [{"params": list(p), "lr": lr} for p, lr in zip(parts, (0.1, 0.2), strict=True)]
@@ -58,6 +67,11 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, list[tuple[int, float]]]]]
         lambda t: halving(sgd(t), interval="step"),
         {"logging_interval": "epoch"},
         {"lr-SGD": [(4, 0.1), (8, 0.1 * 0.5**4)]},
+    ),
+    "schedule without optimizer": (
+        lambda t: {"optimizer": sgd(t), "lr_scheduler": {"scheduler": Bare(), "interval": "step"}},
+        {},
+        {"lr-SGD": [(s, 0.1) for s in STEPS]},
     ),
     "name of the schedule": (lambda t: halving(sgd(t), name="rate"), {}, {"rate": [(4, 0.1)]}),
     "groups": (groups, {}, {"lr-Adam/pg1": [(4, 0.1)], "lr-Adam/pg2": [(4, 0.2)]}),

@@ -103,3 +103,9 @@ def test_arguments_that_need_automatic_optimization(option: dict[str, Any]) -> N
 
     with pytest.raises(ArgumentError, match=r"works with automatic optimization"):
         quiet(max_epochs=1, **option).fit(Manual(), loader())
+
+
+def test_a_list_of_devices_names_a_gpu() -> None:
+    message = r'devices must be 1 with accelerator="cpu". Got \[3\]. A list names a GPU'
+    with pytest.raises(ArgumentError, match=message):
+        quiet(accelerator="cpu", devices=[3]).fit(Regression(), loader())

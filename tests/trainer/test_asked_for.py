@@ -132,3 +132,13 @@ def test_every_core_callback_can_be_replaced(kind: type[Callback]) -> None:
 def test_order_can_be_printed_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     Trainer(enable_progress_bar=False).print_order()
     assert "transform_batch           DevicePlacement (PREPARE)" in capsys.readouterr().out
+
+
+def test_attributes_do_not_make_a_summary_or_a_bar() -> None:
+    class Other(Callback):
+        max_depth = refresh_rate = 3
+
+    trainer = Trainer(max_epochs=0, enable_model_summary=True, callbacks=Other())
+    trainer.fit(Regression(), loader(4))
+    kinds = {type(callback) for callback in trainer.callbacks}
+    assert {ModelSummary, TQDMProgressBar} <= kinds

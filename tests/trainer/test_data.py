@@ -211,6 +211,7 @@ NESTED: dict[str, Any] = {
     "list": [X, Y],
     "named tuple": Point(X, Y),
     "dict": {"x": X, "y": [Y, "text", 3]},
+    "defaultdict": collections.defaultdict(list, x=X, y=[Y]),
     "data class": Record(X, Y),
     "deep": [{"a": (X, [Y])}, None],
 }

@@ -423,3 +423,21 @@ def test_manual_backward_checks_the_loss() -> None:
 
     with pytest.raises(TrainerError, match="must be finite. Got nan"):
         fit(Task(), max_epochs=1)
+
+
+def test_toggled_parameters_are_released_after_an_exception() -> None:
+    class Task(Regression):
+        automatic_optimization = False
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            self.toggle_optimizer(self.optimizers()[0])
+            assert not self.linear.bias.requires_grad
+            raise LookupError
+
+        def configure_optimizers(self) -> Any:
+            return [mt.optim.SGD([p], lr=0.1) for p in self.parameters()]
+
+    task = Task()
+    with pytest.raises(LookupError):
+        fit(task, max_epochs=1)
+    assert all(p.requires_grad for p in task.parameters())

@@ -261,7 +261,7 @@ warnings.filterwarnings(
 )
 
 _PACKAGES = frozenset(
-    "amp autograd backend callbacks data io kernels loggers nn optim trainer utils".split()
+    "amp autograd backend callbacks cuda data io kernels loggers nn optim trainer utils".split()
 )
 _FUNCTIONS = {
     "load": "io",

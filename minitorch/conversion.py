@@ -169,7 +169,9 @@ class Conversions(TensorMethods):
                 f"dlpack: a tensor that requires grad cannot be exported. Got {describe(self)}. "
                 "Use .detach()."
             )
-        return self._array.__dlpack__(**options)
+        # A consumer may write into what it gets, which no version would tell.
+        on_host = type(self._array) is np.ndarray
+        return (self._array.copy() if on_host else self._array).__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return self._array.__dlpack_device__()

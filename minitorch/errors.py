@@ -19,6 +19,10 @@ class DeviceError(RuntimeError):
     """Operands live on different devices, or a device is not available."""
 
 
+class DivisionByZeroError(RuntimeError, ZeroDivisionError):
+    """Whole numbers were divided by 0."""
+
+
 class GraphError(RuntimeError):
     """The autograd graph was used in a way that cannot give right gradients."""
 

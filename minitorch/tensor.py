@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -181,10 +182,10 @@ class Tensor(Conversions):
                 f"requires_grad_: only leaves can be switched off. Got {describe(self)} made by "
                 f"{self._node.op.name}. Use detach()."
             )
-        if requires_grad and self._array.dtype.kind not in "fVc":
+        if requires_grad and self._array.dtype.kind not in "fV":
             raise DtypeError(
-                f"requires_grad_: only floating tensors have gradients. Got {describe(self)}. "
-                "Convert with .float()."
+                f"requires_grad_: only floating tensors have gradients (complex ones have no "
+                f"rules here). Got {describe(self)}. Convert with .float()."
             )
         self._rg = bool(requires_grad)
         return self
@@ -253,9 +254,14 @@ class Tensor(Conversions):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise DtypeError(f"data: a Tensor is needed. Got {type(value).__name__}.")
-        self._array = value._array
-        self._view = None
+        if self._rg and value._array.dtype.kind not in "fV":
+            raise DtypeError(
+                f"data: a tensor that requires grad holds floats. Got {describe(value)}. "
+                "Convert with .float()."
+            )
         self._bump("data")
+        self._array, self._version = value._array, primitive.version_of(value)
+        self._view = None
 
     def retain_grad(self) -> None:
         """Keeps the gradient of this intermediate value in `.grad`."""
@@ -268,8 +274,12 @@ class Tensor(Conversions):
         if node is None:
             return
 
+        reference = weakref.ref(self)  # the node must not keep its own output alive
+
         def keep(g: Tensor) -> None:
-            self._grad = g.detach() if self._grad is None else self._grad + g.detach()
+            t = reference()
+            if t is not None:
+                t._grad = g.detach() if t._grad is None else t._grad + g.detach()
 
         node.hooks()[-1] = keep
 
@@ -308,8 +318,7 @@ class Tensor(Conversions):
             )
         if self._hooks is None:
             self._hooks = {}
-        hooks = self.__dict__.setdefault("_post_accumulate_hooks", {})
-        return RemovableHandle(hooks, hook)
+        return RemovableHandle(self._hooks, engine.AfterAccumulation(hook))
 
     def _sync_view(self) -> None:
         """Renews the history of a view whose base was changed by a recorded write."""
@@ -329,10 +338,6 @@ class Tensor(Conversions):
     def _bump(self, name: str) -> None:
         """Notes that `name` wrote into the memory."""
         inplace.bump(self, name)
-
-    @property
-    def _version_number(self) -> int:
-        return 0 if self._version is None else int(self._version[0])
 
     # ---- Python protocols ------------------------------------------------------------------------
 

@@ -32,6 +32,13 @@ class _OutputOf(Op):
 OUTPUT_OF = _OutputOf()
 
 
+class AfterAccumulation:
+    """A hook of a leaf that runs once its `.grad` is up to date."""
+
+    def __init__(self, call: Callable[[Any], None]) -> None:
+        self.call = call
+
+
 class _Pass:
     """One run of backward.
 
@@ -134,7 +141,7 @@ class _Pass:
                 continue
             if shapes is not None and gi.shape != shapes[i]:
                 gi = sum_to(gi, shapes[i])
-            self.add(edge, gi, gi is not g)
+            self.add(edge, gi, op.owns_gradients and gi is not g)
         if not self.retain_graph and node.saved:
             node.saved = node.versions = ()
             node.edges = None
@@ -146,7 +153,9 @@ class _Pass:
             hooks = leaf._hooks
             if hooks:
                 for hook in list(hooks.values()):
-                    g = _run_hook(hook, g, self.create_graph)
+                    if type(hook) is not AfterAccumulation:
+                        g = _run_hook(hook, g, self.create_graph)
+                self.fresh.discard(leaf)  # a hook may have kept it, or given its own
             if self.wanted is not None:
                 self.captured[leaf] = g
             else:
@@ -281,8 +290,9 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
             present._array += g
             present._bump("backward")
     if leaf._hooks is not None:
-        for hook in list(getattr(leaf, "_post_accumulate_hooks", {}).values()):
-            hook(leaf)
+        for hook in list(leaf._hooks.values()):
+            if type(hook) is AfterAccumulation:
+                hook.call(leaf)
 
 
 def _leading_to(roots: Iterable[Edge], wanted: set[Edge]) -> set[Edge]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import backend
 from ..errors import GraphError, describe
 from ..ops import primitive
-from ..ops.primitive import Op, edge_of, new_node, version_of, wrap
+from ..ops.inplace import rebase
+from ..ops.primitive import Op, edge_of, new_node, shares_memory, version_of, wrap
 from .engine import OUTPUT_OF
 from .mode import no_grad, recording_level, state
 
@@ -25,7 +27,7 @@ class FunctionCtx:
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
-        self._node: Any = None
+        self._node: Any = None  # a weak reference: the node holds this object
         self._not_differentiable: set[int] = set()
         self._dirty: list[Any] = []
         self._materialize = True
@@ -47,13 +49,13 @@ class FunctionCtx:
         Raises:
             GraphError: One was changed in place since, or the graph was consumed.
         """
-        node = self._node
+        node = None if self._node is None else self._node()
         if node is None:
             return self._to_save
         if node.edges is None:
             node.raise_consumed()
         node.check_versions()
-        return self._to_save
+        return tuple(x(node) if isinstance(x, _SavedOutput) else x for x in self._to_save)
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declares inputs that forward changed in place and returns."""
@@ -68,8 +70,24 @@ class FunctionCtx:
         self._materialize = value
 
 
+class _SavedOutput:
+    """An output that forward saved, without the cycle that keeping the Tensor would make."""
+
+    def __init__(self, t: Any, index: int | None) -> None:
+        self.array, self.version, self.index = t._array, version_of(t), index
+
+    def __call__(self, node: Any) -> Any:
+        """The output as a Tensor in the graph."""
+        t = wrap(self.array)
+        t._version, t._rg = self.version, True
+        t._node = node if self.index is None else _output(node, self.index)
+        return t
+
+
 class _CustomOp(Op):
     """The graph's side of a Function class."""
+
+    owns_gradients = False
 
     def __init__(self, cls: type[Function]) -> None:
         self.cls = cls
@@ -195,26 +213,34 @@ def _record(cls: type[Function], ctx: FunctionCtx, inputs: Any, tensors: Any, ou
     kept = [x for x in ctx._to_save if x is not None]
     node.saved = tuple(x._array for x in kept)
     node.versions = tuple(v for x in kept for v in (version_of(x), version_of(x)[0]))
-    results = []
+    several = isinstance(output, tuple)
+    results: list[Any] = []
+    saved: dict[int, Any] = {}
     for i, x in enumerate(outputs):
         if id(x) in ctx._not_differentiable or x._array.dtype.kind in "iub":
             results.append(x)
             continue
-        same = any(x is y for y in inputs)
-        out = x if same and any(x is y for y in ctx._dirty) else wrap(x._array)
-        out._version = version_of(x)
-        out._rg = True
-        out._node = node if not isinstance(output, tuple) else _output(node, i)
+        source = _output(node, i) if several else node
+        out = _connected(x, source, [y for _, y in tensors], ctx._dirty)
+        saved[id(x)] = _SavedOutput(out, i if several else None)
         results.append(out)
-    # Saved outputs must be the recorded ones, so that gradients of higher order flow through them.
-    swap = {id(x): y for x, y in zip(outputs, results, strict=True)}
-    ctx._to_save = tuple(_without_cycle(x, swap) for x in ctx._to_save)
-    ctx._node = node
-    return tuple(results) if isinstance(output, tuple) else results[0]
+    ctx._to_save = tuple(saved.get(id(x), x) for x in ctx._to_save)
+    ctx._node = weakref.ref(node)
+    return tuple(results) if several else results[0]
 
 
-def _without_cycle(x: Any, swap: dict[int, Any]) -> Any:
-    return swap.get(id(x), x) if x is not None else None
+def _connected(x: Any, source: Any, inputs: list[Any], dirty: list[Any]) -> Any:
+    """The output `x` of forward as a Tensor whose history is `source`."""
+    if any(x is y for y in inputs) and any(x is y for y in dirty):
+        rebase(x, source)
+        return x
+    # An output that looks into the memory of an input could be written without its knowing.
+    shared = any(shares_memory(x._array, y._array) for y in inputs)
+    out = wrap(x._array.copy() if shared else x._array)
+    if not shared:
+        out._version = version_of(x)
+    out._rg, out._node = True, source
+    return out
 
 
 def _output(owner: Any, index: int) -> Any:

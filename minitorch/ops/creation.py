@@ -149,19 +149,25 @@ def from_numpy(array: np.ndarray) -> Any:
     return tensor(array)
 
 
-def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def zeros(
+    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Zeros of the given shape."""
-    return _placed(_empty(shape.sizes_of(size), dtype, device, 0), None, requires_grad)
+    return _placed(_empty(shape.sizes_of(args, size), dtype, device, 0), None, requires_grad)
 
 
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def ones(
+    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Ones of the given shape."""
-    return _placed(_empty(shape.sizes_of(size), dtype, device, 1), None, requires_grad)
+    return _placed(_empty(shape.sizes_of(args, size), dtype, device, 1), None, requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def empty(
+    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """A tensor of the given shape with arbitrary values."""
-    return _placed(_empty(shape.sizes_of(size), dtype, device, None), None, requires_grad)
+    return _placed(_empty(shape.sizes_of(args, size), dtype, device, None), None, requires_grad)
 
 
 def full(

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from . import families, primitive
-from .comparison import isnan
+from .comparison import isnan, logical_and
 from .families import Binary, Unary, operands
 from .primitive import OUT, Primitive, cast, finish, raw
 
@@ -102,6 +102,7 @@ pow_function = POW.function
 maximum, minimum, atan2 = MAXIMUM.function, MINIMUM.function, ATAN2.function
 fmod, remainder, floor_divide = FMOD.function, REMAINDER.function, FLOOR_DIVIDE.function
 logaddexp = LOGADDEXP.function
+MUL.crosswise = True
 
 
 def _share(a: Any, b: Any, wins: Any) -> Any:
@@ -128,7 +129,7 @@ def pow(input: Any, exponent: Any) -> Any:
     """
     if type(exponent) in (int, float) and isinstance(input, primitive.Tensor):
         kind = input._array.dtype.kind
-        if exponent == 2 and kind != "b":
+        if exponent == 2 and kind != "b" and (kind not in "iu" or type(exponent) is int):
             return square(input)
         if exponent == 1 and kind != "b" and type(exponent) is int:
             return input.clone()
@@ -186,10 +187,11 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode == "trunc":
-        quotient = div(input, other)
-        whole = trunc(quotient)
-        target = dtypes.result_type(input, other)
-        return whole if target.is_floating_point else cast(whole, target.numpy)
+        if dtypes.result_type(input, other).is_floating_point:
+            return trunc(div(input, other))
+        whole = floor_divide(input, other)
+        rest = input - whole * other
+        return whole + logical_and(rest != 0, (rest < 0) != (input < 0))
     raise ArgumentError(
         f"div: rounding_mode must be None, 'trunc' or 'floor'. Got {rounding_mode!r}."
     )
@@ -249,7 +251,7 @@ sigmoid = Unary("sigmoid", _sigmoid_forward, lambda g, o: g * (o * (1 - o)), (OU
 relu = Unary(
     "relu",
     lambda a: backend.namespace(a).maximum(a, a.dtype.type(0)),
-    lambda g, o: g * (o > 0),
+    lambda g, o: where(o > 0, g, zeros_like(g)),
     (OUT,),
     accepts_bool=False,
 )
@@ -265,7 +267,7 @@ erf = Unary(
 
 
 def _flat(name: str, body: Any, *, accepts_bool: bool = False) -> Unary:
-    return Unary(name, body, lambda g: g * 0, accepts_bool=accepts_bool)
+    return Unary(name, body, lambda g: zeros_like(g), accepts_bool=accepts_bool)
 
 
 sign = _flat(

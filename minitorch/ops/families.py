@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..autograd.mode import state
-from ..errors import DtypeError, ShapeError, describe
+from ..errors import DivisionByZeroError, DtypeError, ShapeError, describe
 from .primitive import (
     NO_PARAMS,
     Method,
@@ -60,8 +60,9 @@ class Unary(Primitive):
         self.floating = floating
         self.accepts_bool = accepts_bool
 
-    def __call__(self, x: Any, **params: Any) -> Any:
+    def __call__(self, input: Any, **params: Any) -> Any:
         """Computes the operation; `params` go to the body and the rule."""
+        x = input
         if not isinstance(x, Tensor):
             return self.forward(x, **params) if hasattr(x, "dtype") else self(_number(x), **params)
         a = x._array
@@ -120,6 +121,19 @@ def _silenced(body: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _owned(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A number as a 0-d array (wrapped around where it does not fit), or a copy of an array.
+
+    A copy, because the caller may write his array before backward needs it.
+    """
+    if backend.is_array(x):
+        return x.copy()
+    try:
+        return np.asarray(x, dtype)
+    except OverflowError:
+        return np.asarray(x).astype(dtype)
+
+
 def operands(name: str, *xs: Any, floating: bool = False) -> list[Tensor]:
     """The operands of an elementwise operation as Tensors of one dtype on one device.
 
@@ -138,7 +152,7 @@ def operands(name: str, *xs: Any, floating: bool = False) -> list[Tensor]:
     out: list[Tensor] = []
     for x in xs:
         if not isinstance(x, Tensor):
-            x = wrap(np.asarray(x, target.numpy) if not backend.is_array(x) else x)
+            x = wrap(_owned(x, target.numpy))
         out.append(cast(x, target.numpy))
     anchor = next((t for t in out if t._array.ndim), out[0])._array
     if type(anchor) is ndarray:
@@ -196,15 +210,22 @@ class Binary(Primitive):
         self.floating = floating
         self.accepts_bool = accepts_bool
         self.function = _binary_function(self)
+        self.operator = _binary_function(self, is_operator=True)
 
 
-def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
-    """The function that users call: a fast path for two float CPU tensors of one dtype."""
+def _binary_function(op: Binary, *, is_operator: bool = False) -> Callable[[Any, Any], Any]:
+    """The function that users call: a fast path for two float CPU tensors of one dtype.
+
+    As one of Python's operators it gives NotImplemented for operands that are no numbers.
+    """
     fast, name = op.fast, op.name
     plain = not op.floating and op.accepts_bool
 
-    def call(a: Any, b: Any) -> Any:
+    def call(input: Any, other: Any) -> Any:
+        a, b = input, other
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+            if is_operator and not is_operand(b):
+                return NotImplemented
             if isinstance(a, Tensor) or isinstance(b, Tensor):
                 return _binary_with_number(op, a, b)
             return op.forward(a, b)
@@ -226,6 +247,11 @@ def _binary_function(op: Binary) -> Callable[[Any, Any], Any]:
     return call
 
 
+def is_operand(x: Any) -> bool:
+    """True for Tensors, arrays and Python numbers."""
+    return isinstance(x, Tensor | bool | int | float | complex) or hasattr(x, "dtype")
+
+
 def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
     """One operand is a Tensor, the other a number or array."""
     x, number = (a, b) if isinstance(a, Tensor) else (b, a)
@@ -235,8 +261,6 @@ def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
         # NumPy keeps the array's dtype when a Python number joins, as PyTorch does.
         if kind == "f":
             return _finish_number(op, x, a, b)
-    if not isinstance(number, bool | int | float | complex) and not hasattr(number, "dtype"):
-        return NotImplemented if not hasattr(number, "__array__") else _binary_slow(op, a, b)
     return _binary_slow(op, a, b)
 
 
@@ -259,9 +283,13 @@ def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
     edge = x._node or x
     node = new_node(op, (edge, None) if a is x else (None, edge), NO_PARAMS)
     if op.saves:
-        version = version_of(x)
-        node.saved = (xa, xb)
-        node.versions = (version, version[0])
+        # The rule of a product or quotient by a number needs the number alone.
+        if op.crosswise or (op.name == "div" and a is x):
+            node.saved = (None, xb) if a is x else (xa, None)
+        else:
+            version = version_of(x)
+            node.saved = (xa, xb)
+            node.versions = (version, version[0])
     t._node = node
     t._rg = True
     return t
@@ -276,6 +304,9 @@ def _finish_broadcast(op: Op, y: Any, inputs: tuple[Tensor, ...]) -> Tensor:
     return out
 
 
+_DIVISIONS = frozenset(("floor_divide", "remainder", "fmod"))
+
+
 def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
     """Promotes, places and checks the operands, then computes."""
     x, y = operands(op.name, a, b, floating=op.floating)
@@ -283,6 +314,11 @@ def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
         raise DtypeError(
             f"{op.name}: bool tensors are not accepted. Got {describe(a)} and {describe(b)}. "
             "Use logical_xor or ^, or convert with .to(dtype)."
+        )
+    if op.name in _DIVISIONS and y._array.dtype.kind in "iu" and not y._array.all():
+        raise DivisionByZeroError(
+            f"{op.name}: whole numbers cannot be divided by 0. Got {describe(x)} and "
+            f"{describe(y)} with a 0 in it. Convert with .float() for inf and nan."
         )
     try:
         result = op.forward(x._array, y._array)
@@ -307,6 +343,17 @@ def raise_broadcast(name: str, *xs: Any) -> None:
     raise
 
 
+def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
+    """The operands; a narrow integer tensor is widened where the number does not fit into it."""
+    for x, number in ((a, b), (b, a)):
+        if isinstance(x, Tensor) and type(number) is int and x._array.dtype.kind in "iu":
+            info = np.iinfo(x._array.dtype)
+            if not info.min <= number <= info.max:
+                wide = cast(x, dtypes.int64.numpy)
+                return (wide, b) if x is a else (a, wide)
+    return a, b
+
+
 class Comparison(Method):
     """An elementwise operation that gives bool (or has no gradient at all)."""
 
@@ -314,16 +361,14 @@ class Comparison(Method):
         self.name = name
         self.forward = _body(name, ufunc)
 
-    def __call__(self, a: Any, b: Any) -> Any:
+    def __call__(self, input: Any, other: Any) -> Any:
         """Computes the comparison with broadcasting and promotion."""
+        a, b = input, other
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             return self.forward(a, b)
-        for x in (a, b):
-            if not isinstance(x, Tensor | bool | int | float | complex) and not (
-                hasattr(x, "dtype")
-            ):
-                return NotImplemented
-        x, y = operands(self.name, a, b)
+        if not is_operand(a) or not is_operand(b):
+            return NotImplemented
+        x, y = operands(self.name, *_comparable(a, b))
         try:
             return wrap(self.forward(x._array, y._array))
         except ValueError:
@@ -334,10 +379,10 @@ class Comparison(Method):
 def nondiff(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
     """A function of tensors without gradient: unwraps, computes, wraps."""
 
-    def call(*inputs: Any, **params: Any) -> Any:
-        arrays = [x._array if isinstance(x, Tensor) else x for x in inputs]
-        out = forward(*arrays, **params)
-        return wrap(out) if any(isinstance(x, Tensor) for x in inputs) else out
+    def call(input: Any, **params: Any) -> Any:
+        if not isinstance(input, Tensor):
+            return forward(input, **params)
+        return wrap(forward(input._array, **params))
 
     call.__name__ = call.__qualname__ = name
     return call

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import backend, dtypes
+from ..autograd.mode import state
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import joining, primitive, shape
 from .primitive import Op, Primitive, check_same_device, raw, wrap
@@ -22,8 +22,11 @@ class IndexRangeError(ShapeError, IndexError):
 def _raw_index(index: Any, like: Any) -> tuple[Any, bool]:
     """`index` with arrays for Tensors and lists; and whether it is basic (gives a view)."""
     parts = index if isinstance(index, tuple) else (index,)
-    out, basic = [], True
+    out: list[Any] = []
+    basic = True
     for part in parts:
+        if _is_position(part):
+            part = int(part)  # so that x[i] is a view for a tensor i, too
         if isinstance(part, bool) or not isinstance(part, _BASIC):
             basic = False
             part = _raw_part(part, like)
@@ -39,6 +42,26 @@ def _raw_index(index: Any, like: Any) -> tuple[Any, bool]:
     if basic and Ellipsis not in out:
         out.append(Ellipsis)  # NumPy then gives a 0-d view instead of a scalar
     return tuple(out), basic
+
+
+def _is_position(part: Any) -> bool:
+    """True for a 0-d integer tensor on the host."""
+    return (
+        isinstance(part, primitive.Tensor)
+        and type(part._array) is np.ndarray
+        and part._array.ndim == 0
+        and part._array.dtype.kind in "iu"
+        and part._array.dtype != np.uint8
+    )
+
+
+def _kept(index: Any, *tensors: Any) -> Any:
+    """An index for backward: a copy where it is recorded, since the caller may write his."""
+    if not state.recording or not any(t._rg for t in tensors):
+        return index
+    if isinstance(index, tuple):
+        return tuple(part.copy() if backend.is_array(part) else part for part in index)
+    return index.copy()
 
 
 def _whole(n: Any) -> int:
@@ -155,6 +178,8 @@ def getitem(input: Any, index: Any) -> Any:
         raw, basic = _raw_index((index,), a)
     else:
         raw, basic = _raw_index(index, a)
+    if not basic:
+        raw = _kept(raw, input)
     try:
         return (_SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
     except IndexError as error:
@@ -215,6 +240,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
         )
         value = None
     inputs = (input,) if value is None else (input, value)
+    raw = _kept(raw, *inputs)
 
     def write(out: Any) -> None:
         try:
@@ -306,7 +332,19 @@ def gather(input: Any, dim: int, index: Any) -> Any:
             f"{describe(input)}."
         )
     i = _index_array("gather", input, axis, index, limit=input._array.shape[axis])
-    return _GATHER(input, axis=axis, index=i, source=input._array.shape)
+    _check_extent("gather", input._array.shape, i.shape, axis)
+    return _GATHER(input, axis=axis, index=_kept(i, input), source=input._array.shape)
+
+
+def _check_extent(name: str, shape: Any, index: Any, axis: int) -> None:
+    """The index may be shorter than the tensor off the axis, never longer."""
+    if len(index) != len(shape) or any(
+        n > m for k, (m, n) in enumerate(zip(shape, index, strict=True)) if k != axis
+    ):
+        raise ShapeError(
+            f"{name}: the index must have as many axes as the tensor and be no longer off axis "
+            f"{axis}. Got an index of shape {tuple(index)} for {tuple(shape)}."
+        )
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
@@ -332,7 +370,9 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     axis = shape.axis_of("scatter_add", input.ndim, dim)
     i = _index_array("scatter_add", input, axis, index, limit=input._array.shape[axis])
     check_same_device("scatter_add", [input, src])
+    _check_extent("scatter_add", input._array.shape, i.shape, axis)
     part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
+    i = _kept(i, input, src)
     return input + _SCATTER_SUM(part, axis=axis, index=i, source=input._array.shape)
 
 
@@ -341,6 +381,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     src = value if src is None else src
     axis = shape.axis_of("scatter", input.ndim, dim)
     i = _index_array("scatter", input, axis, index, limit=input._array.shape[axis])
+    _check_extent("scatter", input._array.shape, i.shape, axis)
     out = input.clone()
     grid = _grid(input._array, axis, i)
     if isinstance(src, primitive.Tensor) and src._array.ndim:
@@ -466,25 +507,52 @@ def unique(
     return tuple(out)
 
 
+_DIAGONAL = Primitive(
+    "diagonal",
+    lambda a, *, offset, dims, source: _writable_diagonal(a, offset, dims),
+    (lambda g, *, offset, dims, source: _on_diagonal(g, offset=offset, dims=dims, source=source),),
+    view=True,
+)
+
+
+def _writable_diagonal(a: Any, offset: int, dims: tuple[int, int]) -> Any:
+    """`a.diagonal(...)` as a view that can be written (NumPy's cannot)."""
+    view = a.diagonal(offset, *dims)
+    if type(a) is np.ndarray and a.flags.writeable:
+        view.flags.writeable = True
+    return view
+
+
+def _on_diagonal_forward(g: Any, *, offset: int, dims: tuple[int, int], source: Any) -> Any:
+    out = backend.namespace(g).zeros(source, dtype=g.dtype)
+    _writable_diagonal(out, offset, dims)[...] = g
+    return out
+
+
+_on_diagonal = Primitive(
+    "on_diagonal",
+    _on_diagonal_forward,
+    (lambda g, *, offset, dims, source: _DIAGONAL(g, offset=offset, dims=dims, source=source),),
+)
+
+
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of the axes `dim1` and `dim2`, as the last axis."""
+    """The diagonal of the axes `dim1` and `dim2` as the last axis; a view."""
     ndim = input.ndim
-    i, j = shape.axis_of("diagonal", ndim, dim1), shape.axis_of("diagonal", ndim, dim2)
-    moved = shape.movedim(input, (i, j), (-2, -1))
-    rows, columns = moved.shape[-2:]
-    length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    steps = backend.namespace(input._array).arange(length)
-    index = [wrap(steps + max(s, 0)) for s in (-offset, offset)]
-    return moved[(..., *index)]
+    dims = (shape.axis_of("diagonal", ndim, dim1), shape.axis_of("diagonal", ndim, dim2))
+    return _DIAGONAL(input, offset=offset, dims=dims, source=input._array.shape)
 
 
-def diag(input: Any, diagonal_: int = 0) -> Any:
+_diagonal_of = diagonal
+
+
+def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or a matrix with the vector on its diagonal."""
     if input.ndim == 2:
-        return diagonal(input, diagonal_)
-    n = input.shape[0] + math.floor(math.fabs(diagonal_))
+        return _diagonal_of(input, diagonal)
+    n = input.shape[0] + abs(diagonal)
     out = input.new_zeros((n, n))
     steps = backend.namespace(input._array).arange(input.shape[0])
-    rows, columns = (wrap(steps + max(s, 0)) for s in (-diagonal_, diagonal_))
+    rows, columns = (wrap(steps + max(s, 0)) for s in (-diagonal, diagonal))
     out[rows, columns] = input
     return out

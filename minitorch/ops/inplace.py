@@ -24,6 +24,14 @@ def bump(t: Any, name: str) -> None:
     version[1] = name
 
 
+def _is_recorded(*tensors: Any) -> bool:
+    """True if a write that these take part in is recorded; views learn of their bases first."""
+    for x in tensors:
+        if x._view is not None:
+            x._sync_view()
+    return bool(state.recording) and any(x._rg for x in tensors)
+
+
 def check_writable(t: Any, name: str, recorded: bool) -> None:
     """Raises where a write would give wrong gradients or hit shared elements.
 
@@ -41,17 +49,24 @@ def check_writable(t: Any, name: str, recorded: bool) -> None:
                 f"{name}: {what} cannot be changed in place while operations are recorded. "
                 f"Got {describe(t)}. Write it under no_grad, or use the out-of-place form."
             )
-        if t._rg and t._node is None and base is not t:
-            raise GraphError(
-                f"{name}: this view was made under no_grad and cannot take a recorded write. "
-                f"Got {describe(t)}. Make the view outside of no_grad."
-            )
+    if state.recording and t._view is not None and t._view.base._rg and not t._rg:
+        raise GraphError(
+            f"{name}: this view of a tensor that requires grad was made under no_grad and cannot "
+            f"be changed while operations are recorded. Got {describe(t)}. Make the view outside "
+            "of no_grad, or write it under no_grad."
+        )
     flags = t._array.flags
-    if not getattr(flags, "writeable", True) or (t._array.size > 1 and 0 in t._array.strides):
+    if not getattr(flags, "writeable", True) or repeats_memory(t._array):
         raise ShapeError(
             f"{name}: several elements of this expanded tensor share one place in memory. "
             f"Got {describe(t)}. Call .clone() first."
         )
+
+
+def repeats_memory(array: Any) -> bool:
+    """True if several elements share one place; NumPy gives axes of length 1 the stride 0, too."""
+    pairs = zip(array.strides, array.shape, strict=True)
+    return array.size > 1 and any(stride == 0 and size > 1 for stride, size in pairs)
 
 
 def written(
@@ -75,7 +90,7 @@ def written(
     Returns:
         `t`.
     """
-    recorded = bool(state.recording) and any(x._rg for x in inputs)
+    recorded = _is_recorded(*inputs)
     check_writable(t, name, recorded)
     node = None
     if recorded:
@@ -96,7 +111,7 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
         ShapeError: The result has another shape than `t`.
     """
     others = [x for x in (*args, *options.values()) if isinstance(x, primitive.Tensor)]
-    recorded = bool(state.recording) and (t._rg or any(x._rg for x in others))
+    recorded = _is_recorded(t, *others)
     check_writable(t, name, recorded)
     # The recorded operation may save the old values, which the write is about to replace.
     old = _shadow(t) if recorded else t
@@ -141,16 +156,27 @@ class _ViewWrite(Op):
         region = replay(g)
         if node.edges[0] is None:
             return None, region
-        return _erased(g, view=node.params["view"]), region
+        return _erased(g, **node.params), region
 
 
-def _erase(g: Any, *, view: Any) -> Any:
-    out = g.copy()
-    view.replay(out)[...] = 0
+def _erase(g: Any, *, view: Any, order: tuple[int, ...]) -> Any:
+    """`g` with 0 where the view looks; laid out like the base, or the view would be a copy."""
+    out = backend.namespace(g).empty(tuple(g.shape[i] for i in order), g.dtype)
+    out = out.transpose(sorted(range(g.ndim), key=order.__getitem__))
+    out[...] = g
+    region = view.replay(out)
+    if not primitive.shares_memory(region, out):
+        raise GraphError(
+            "backward: a view was changed in place whose place in the base cannot be found again. "
+            "Use the out-of-place form, or make the base contiguous first."
+        )
+    region[...] = 0
     return out
 
 
-_erased = primitive.Primitive("erase_view", _erase, (lambda g, *, view: _erased(g, view=view),))
+_erased = primitive.Primitive(
+    "erase_view", _erase, (lambda g, *, view, order: _erased(g, view=view, order=order),)
+)
 _VIEW_WRITE = _ViewWrite()
 
 
@@ -165,7 +191,9 @@ def rebase(t: Any, node: Any) -> None:
     base = view.base
     if base._view is not None:
         base._sync_view()
-    write = new_node(_VIEW_WRITE, (edge_of(base), node), {"view": view})
+    strides = base._array.strides
+    order = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+    write = new_node(_VIEW_WRITE, (edge_of(base), node), {"view": view, "order": order})
     base._node, base._rg = write, True
     t._sync_view()
 
@@ -182,7 +210,7 @@ def copy_(t: Any, src: Any, non_blocking: bool = False) -> Any:
         same = src if backend.device_of(src._array) == where else src.to(where)
         return broadcast_to(cast(same, t._array.dtype), t._array.shape)
 
-    recorded = bool(state.recording) and (t._rg or src._rg)
+    recorded = _is_recorded(t, src)
     check_writable(t, "copy_", recorded)
     new = moved(t)
     t._array[...] = new._array
@@ -206,12 +234,18 @@ def fill_(t: Any, value: Any) -> Any:
     """Sets every element to a number or 0-d tensor."""
     if isinstance(value, primitive.Tensor):
         return copy_(t, value)
-    check_writable(t, "fill_", bool(state.recording) and t._rg)
+    recorded = _is_recorded(t)
+    check_writable(t, "fill_", recorded)
     t._array[...] = value
     bump(t, "fill_")
-    if state.recording and t._rg:
-        rebase(t, new_node(_FILLED, (edge_of(t),), {}))
+    if recorded:
+        forget(t)
     return t
+
+
+def forget(t: Any) -> None:
+    """Notes that every value of `t` was replaced by one that depends on nothing."""
+    rebase(t, new_node(_FILLED, (edge_of(t),), {}))
 
 
 def zero_(t: Any) -> Any:

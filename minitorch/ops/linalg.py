@@ -46,6 +46,9 @@ def _matmul(a: Any, b: Any) -> Any:
     return finish_two(_MATMUL, _matmul_forward(a._array, b._array), a, b)
 
 
+_MATMUL.crosswise = True
+
+
 def autocast_operands(*xs: Any) -> tuple[Any, ...]:
     """Tensors in the dtype that autocast asks matrix products to be computed in."""
     target = state.autocast
@@ -90,8 +93,12 @@ def matmul(input: Any, other: Any) -> Any:
         DtypeError: The dtypes differ.
         ShapeError: The inner sizes differ, or an operand is 0-d.
     """
-    if not isinstance(other, primitive.Tensor) or not isinstance(input, primitive.Tensor):
-        return NotImplemented
+    for x in (input, other):
+        if not isinstance(x, primitive.Tensor):
+            raise DtypeError(
+                f"matmul: both operands must be tensors. Got {describe(input)} and "
+                f"{describe(other)}. Convert with minitorch.tensor(...)."
+            )
     if not input._array.ndim or not other._array.ndim:
         raise ShapeError(
             f"matmul: both operands need at least one axis. Got {describe(input)} @ "

@@ -8,11 +8,12 @@ from typing import Any
 from . import comparison as cmp
 from . import cumulative, indexing, inplace, joining, linalg, reduction, sampling, shape, softmax
 from . import elementwise as el
+from .families import is_operand
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def call(self: Any, other: Any) -> Any:
-        return function(other, self)
+        return function(other, self) if is_operand(other) else NotImplemented
 
     return call
 
@@ -30,6 +31,8 @@ def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """An in-place operator; NotImplemented for operands that are no numbers or tensors."""
 
     def method(self: Any, other: Any) -> Any:
+        if not is_operand(other):
+            return NotImplemented
         return inplace.apply_(self, name, function, other)
 
     return method
@@ -41,22 +44,22 @@ class TensorMethods:
     __slots__ = ()
 
     # operators
-    __add__ = el.ADD.function
+    __add__ = el.ADD.operator
     __radd__ = _reflected(el.ADD.function)
     __iadd__ = _operator("add_", el.ADD.function)
-    __sub__ = el.SUB.function
+    __sub__ = el.SUB.operator
     __rsub__ = _reflected(el.SUB.function)
     __isub__ = _operator("sub_", el.SUB.function)
-    __mul__ = el.MUL.function
+    __mul__ = el.MUL.operator
     __rmul__ = _reflected(el.MUL.function)
     __imul__ = _operator("mul_", el.MUL.function)
-    __truediv__ = el.DIV.function
+    __truediv__ = el.DIV.operator
     __rtruediv__ = _reflected(el.DIV.function)
     __itruediv__ = _operator("div_", el.DIV.function)
-    __floordiv__ = el.FLOOR_DIVIDE.function
+    __floordiv__ = el.FLOOR_DIVIDE.operator
     __rfloordiv__ = _reflected(el.FLOOR_DIVIDE.function)
     __ifloordiv__ = _operator("floor_divide_", el.FLOOR_DIVIDE.function)
-    __mod__ = el.REMAINDER.function
+    __mod__ = el.REMAINDER.operator
     __rmod__ = _reflected(el.REMAINDER.function)
     __imod__ = _operator("remainder_", el.REMAINDER.function)
     __pow__ = el.pow

@@ -50,6 +50,10 @@ class Op(Method):
     # array input. `vjps` has one function per input; an input without gradient costs nothing.
     vjps: tuple[Callable[..., Any] | None, ...] | None = None
     saves: tuple[int, ...] = ()
+    # False where a rule may hand out arrays that somebody else holds, such as a user's own.
+    owns_gradients: bool = True
+    # True for products: each rule needs the other operand only.
+    crosswise: bool = False
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The gradients of all inputs at once, for operations without `vjps`."""
@@ -199,14 +203,20 @@ def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO
     if not saves:
         node.saved = node.versions = ()
     elif saves == _BOTH:
-        version_a = a._version
-        if version_a is None:
-            version_a = a._version = [0, "", 0]
-        version_b = b._version
-        if version_b is None:
-            version_b = b._version = [0, "", 0]
-        node.saved = (xa, xb)
-        node.versions = (version_a, version_a[0], version_b, version_b[0])
+        if op.crosswise and not (a._rg and b._rg):
+            kept, keeper = (xb, b) if a._rg else (xa, a)
+            version = version_of(keeper)
+            node.saved = (None, kept) if a._rg else (kept, None)
+            node.versions = (version, version[0])
+        else:
+            version_a = a._version
+            if version_a is None:
+                version_a = a._version = [0, "", 0]
+            version_b = b._version
+            if version_b is None:
+                version_b = b._version = [0, "", 0]
+            node.saved = (xa, xb)
+            node.versions = (version_a, version_a[0], version_b, version_b[0])
     else:
         save(node, op, (a, b), (xa, xb), t)
     if state.recording > 1:

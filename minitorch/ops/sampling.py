@@ -12,7 +12,7 @@ from ..autograd.mode import state
 from ..device import device as device_of
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import shape
-from .inplace import bump, check_writable
+from .inplace import bump, check_writable, forget
 from .primitive import wrap
 
 
@@ -39,31 +39,33 @@ def _float_of(dtype: Any) -> Any:
 
 
 def rand(
-    *size: Any,
+    *args: Any,
+    size: Any = None,
     generator: Any = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Any:
     """Uniform numbers from [0, 1)."""
-    array = draw(generator).random(shape.sizes_of(size), dtype=_float_of(dtype))
+    array = draw(generator).random(shape.sizes_of(args, size), dtype=_float_of(dtype))
     return _made(np.asarray(array), dtype, device, requires_grad)
 
 
 def randn(
-    *size: Any,
+    *args: Any,
+    size: Any = None,
     generator: Any = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Any:
     """Numbers from the standard normal distribution."""
-    array = draw(generator).standard_normal(shape.sizes_of(size), dtype=_float_of(dtype))
+    array = draw(generator).standard_normal(shape.sizes_of(args, size), dtype=_float_of(dtype))
     return _made(np.asarray(array), dtype, device, requires_grad)
 
 
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
@@ -79,6 +81,8 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     if high <= low:
         raise ArgumentError(f"randint: high must be above low. Got [{low}, {high}).")
     array = draw(generator).integers(low, high, shape.sizes_of((size,)))
@@ -185,15 +189,24 @@ def multinomial(
 
 
 def _fill(t: Any, name: str, array: Any) -> Any:
-    check_writable(t, name, bool(state.recording) and t._rg)
+    recorded = bool(state.recording) and t.requires_grad
+    check_writable(t, name, recorded)
     host = np.asarray(array).astype(t._array.dtype, copy=False)
     t._array[...] = backend.from_host(host, t.device)
     bump(t, name)
+    if recorded:
+        forget(t)
     return t
+
+
+def _need_float(t: Any, name: str) -> None:
+    if not t.dtype.is_floating_point:
+        raise DtypeError(f"{name}: the tensor must be floating. Got {describe(t)}. Use random_.")
 
 
 def uniform_(t: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with uniform numbers from [a, b)."""
+    _need_float(t, "uniform_")
     if a > b:
         raise ArgumentError(f"uniform_: from must not be above to. Got [{a}, {b}).")
     return _fill(t, "uniform_", draw(generator).random(t.shape) * (b - a) + a)
@@ -201,6 +214,7 @@ def uniform_(t: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -
 
 def normal_(t: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with normal numbers."""
+    _need_float(t, "normal_")
     if std < 0:
         raise ArgumentError(f"normal_: std must not be negative. Got {std}.")
     return _fill(t, "normal_", draw(generator).standard_normal(t.shape) * std + mean)
@@ -213,6 +227,7 @@ def bernoulli_(t: Any, p: float = 0.5, *, generator: Any = None) -> Any:
 
 def exponential_(t: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with exponential numbers of rate `lambd`."""
+    _need_float(t, "exponential_")
     return _fill(t, "exponential_", draw(generator).exponential(1 / lambd, t.shape))
 
 

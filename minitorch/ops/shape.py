@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +30,13 @@ class ShapeAxisError(ShapeError, IndexError):
     """An axis that does not exist; PyTorch raises IndexError for it."""
 
 
-def sizes_of(args: Sequence[Any]) -> tuple[int, ...]:
-    """`f(2, 3)` and `f((2, 3))` alike, as a tuple of ints."""
+def sizes_of(args: Sequence[Any], named: Any = None) -> tuple[int, ...]:
+    """`f(2, 3)`, `f((2, 3))` and the same as a keyword, as a tuple of ints."""
+    if named is not None:
+        args = (named,)
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
-    return tuple([int(n) for n in args])
+    return tuple([operator.index(n) for n in args])
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -73,13 +76,13 @@ def _filled(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *args: Any, shape: Any = None) -> Any:
     """The same elements in another shape; a view where the memory allows it.
 
     Raises:
         ShapeError: The number of elements differs.
     """
-    target = sizes_of(shape)
+    target = sizes_of(args, shape)
     source = shape_of(input)
     try:
         return _RESHAPE(input, shape=target, source=source)
@@ -88,13 +91,13 @@ def reshape(input: Any, *shape: Any) -> Any:
     return _RESHAPE(input, shape=target, source=source)
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *args: Any, size: Any = None) -> Any:
     """`reshape` that never copies.
 
     Raises:
         ShapeError: The memory has another order, so that a copy would be needed.
     """
-    target = _filled("view", input, sizes_of(shape))
+    target = _filled("view", input, sizes_of(args, size))
     out = _RESHAPE(input, shape=target, source=shape_of(input))
     if out._view is None and out._array.size:
         raise ShapeError(
@@ -184,18 +187,18 @@ def _inverse(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *args: Any, dims: Any = None) -> Any:
     """The axes in the order `dims`.
 
     Raises:
         ShapeError: `dims` does not name each axis once.
     """
     ndim = len(shape_of(input))
-    order = tuple(axis_of("permute", ndim, d) for d in sizes_of(dims))
+    order = tuple(axis_of("permute", ndim, d) for d in sizes_of(args, dims))
     if sorted(order) != list(range(ndim)):
         raise ShapeError(
             f"permute: each of the {ndim} axes of {describe(input)} must be named once. "
-            f"Got {sizes_of(dims)}."
+            f"Got {sizes_of(args, dims)}."
         )
     return _PERMUTE(input, dims=order)
 
@@ -291,9 +294,9 @@ def broadcast_to(input: Any, shape: Sequence[int]) -> Any:
     return _BROADCAST(input, shape=target, source=source)
 
 
-def expand(input: Any, *sizes: Any) -> Any:
+def expand(input: Any, *args: Any, size: Any = None) -> Any:
     """`broadcast_to` where -1 keeps the length of an axis."""
-    target, source = sizes_of(sizes), shape_of(input)
+    target, source = sizes_of(args, size), shape_of(input)
     offset = len(target) - len(source)
     full = tuple(source[i - offset] if n == -1 and i >= offset else n for i, n in enumerate(target))
     return broadcast_to(input, full)
@@ -327,13 +330,13 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         ) from None
 
 
-def repeat(input: Any, *sizes: Any) -> Any:
+def repeat(input: Any, *args: Any, repeats: Any = None) -> Any:
     """Tiles the tensor: axis i is repeated `sizes[i]` times.
 
     Raises:
         ShapeError: Fewer sizes than axes.
     """
-    counts, source = sizes_of(sizes), shape_of(input)
+    counts, source = sizes_of(args, repeats), shape_of(input)
     if len(counts) < len(source):
         raise ShapeError(
             f"repeat: one count per axis is needed, {len(source)} or more. Got {counts} for "
@@ -346,9 +349,9 @@ def repeat(input: Any, *sizes: Any) -> Any:
     return reshape(broadcast_to(spaced, pairs), target).clone()
 
 
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Any, *args: Any, dims: Any = None) -> Any:
     """`repeat` where missing leading counts are 1."""
-    counts = sizes_of(dims)
+    counts = sizes_of(args, dims)
     missing = len(shape_of(input)) - len(counts)
     return repeat(input, (1,) * missing + counts)
 
@@ -367,10 +370,10 @@ _ROLL = Primitive(
 )
 
 
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     """A copy with the named axes reversed."""
     ndim = len(shape_of(input))
-    return _FLIP(input, dims=tuple(axis_of("flip", ndim, d) for d in sizes_of(dims)))
+    return _FLIP(input, dims=tuple(axis_of("flip", ndim, d) for d in sizes_of(args, dims)))
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:

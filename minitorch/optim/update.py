@@ -12,6 +12,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..autograd.mode import enable_grad
 from ..errors import ArgumentError, ShapeError, describe
+from ..ops.inplace import repeats_memory
 from ..ops.primitive import wrap
 from . import flat
 from .flat import LARGE, Pack
@@ -209,7 +210,7 @@ class _GroupUpdate:
 def _check_place(optimizer: Optimizer, p: Any) -> None:
     """Raises where writing into the parameter would hit shared elements."""
     array = p._array
-    if array.size > 1 and (0 in array.strides or not getattr(array.flags, "writeable", True)):
+    if repeats_memory(array) or not getattr(array.flags, "writeable", True):
         raise ShapeError(
             f"{type(optimizer).__name__}.step: a parameter must have memory of its own for every "
             f"element. Got {describe(p)} that was expanded or is read-only. Use "

@@ -96,6 +96,17 @@ def _stable(call: Callable[..., Any]) -> Callable[..., Any]:
     return sorting
 
 
+def _writable(call: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's diagonals can be written, NumPy's cannot."""
+
+    def view(*args: Any, **options: Any) -> Any:
+        result = call(*args, **options)
+        result.flags.writeable = True
+        return result
+
+    return view
+
+
 def _method(signature: Signature) -> Callable[..., Any]:
     name = signature.name
     call: Callable[..., Any] = getattr(np.ndarray, name, None) or getattr(np, name)
@@ -109,7 +120,9 @@ def _method(signature: Signature) -> Callable[..., Any]:
         signature.views,
         False,
     )
-    return adapt(taking_self, _stable(call) if name in ("sort", "argsort") else call)
+    if name in ("sort", "argsort"):
+        call = _stable(call)
+    return adapt(taking_self, _writable(call) if name == "diagonal" else call)
 
 
 def _variadic(name: str) -> Callable[..., Any]:

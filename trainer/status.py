@@ -430,8 +430,8 @@ class Status:
     @property
     def estimated_stepping_batches(self) -> float:
         """Optimizer updates of the whole fit; inf if unknown. For schedules that need a length."""
-        count, limit = self.train_data.count, self.max_steps
-        limit = float("inf") if limit == -1 else limit
+        count = self.train_data.count
+        limit: float = float("inf") if self.max_steps == -1 else self.max_steps
         if self.max_epochs == -1 or count == float("inf"):
             return limit
         return min(-(-count // self.accumulation.batches) * self.max_epochs, limit)

@@ -6,8 +6,15 @@ import importlib
 import os
 import threading
 from types import ModuleType
+from typing import Any
+
+import numpy as np
 
 from . import threads
+
+# Elements below which a few calls of NumPy are as fast, and importing numba is not worth it. Fixed,
+# so that the bodies, and with them the last bits, do not depend on what ran before.
+LEAST = 1 << 11
 
 _loaded: dict[str, ModuleType | None] = {}
 _reentrant = False  # the threading layer can be entered by several threads at once
@@ -30,9 +37,36 @@ def load(family: str) -> ModuleType | None:
         return None
     if family not in _loaded:
         _loaded[family] = _import(family)
+    if _loaded[family] is not None:
+        threads.apply()
     if _reentrant or threading.current_thread() is threading.main_thread():
         return _loaded[family]
     return None
+
+
+def load_for(
+    family: str, *arrays: Any, least: int = LEAST, kinds: str = "fd", contiguous: bool = False
+) -> ModuleType | None:
+    """The module of `family` if it can take these arrays and they are worth a call, or None.
+
+    Args:
+        family: As in `load`.
+        arrays: Inputs of one dtype on the CPU; None among them is passed over.
+        least: Elements that the first must have.
+        kinds: Type characters of the dtypes that the kernels know.
+        contiguous: Whether all must be C-contiguous.
+    """
+    first = arrays[0]
+    if type(first) is not np.ndarray or first.size < least or first.dtype.char not in kinds:
+        return None
+    for a in arrays:
+        if a is None:
+            continue
+        if type(a) is not np.ndarray or a.dtype != first.dtype:
+            return None
+        if contiguous and not a.flags.c_contiguous:
+            return None
+    return load(family)
 
 
 def _import(family: str) -> ModuleType | None:
@@ -44,7 +78,6 @@ def _import(family: str) -> ModuleType | None:
         import numba  # noqa: F401
     except ImportError:
         return None
-    threads.apply()
     _reentrant = _has_layer("omppool") or _has_layer("tbbpool")
     return importlib.import_module(f"minitorch.kernels.cpu.{family}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 from ..errors import ArgumentError
@@ -12,6 +13,14 @@ from ..errors import ArgumentError
 # keeps a core from BLAS and from other processes after every kernel.
 SPIN_TURNS = "1000"
 
+
+class _Here(threading.local):
+    """What numba was told in this thread; it keeps a number for each."""
+
+    number: int | None = None
+
+
+_here = _Here()
 _wanted: int | None = None
 _limiter: Any = None
 
@@ -23,12 +32,13 @@ def prepare() -> None:
 
 
 def apply() -> None:
-    """Called after numba was imported: gives kernels the number that was asked for before."""
-    if _wanted is not None:
+    """Called before kernels run: gives those of this thread the number that was asked for."""
+    if _wanted is not None and _here.number != _wanted:
         import numba
 
         most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
         numba.set_num_threads(min(_wanted, most))
+        _here.number = _wanted
 
 
 def set_num_threads(number: int) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import backend
-from ..kernels import load
+from ..kernels import load_for
 from .fused import Fused
 from .unfold import Window, padded, taps, unfold_columns
 from .wide import wide
@@ -39,7 +37,7 @@ def _grouped(weight: Any, groups: int) -> Any:
 def _kernels(x: Any, window: Window, oh: int, ow: int) -> Any:
     """The compiled bodies, where there is enough to do for several threads."""
     values = x.shape[0] * x.shape[1] * window.kernel[0] * window.kernel[1] * oh * ow
-    return load("conv") if type(x) is np.ndarray and values >= _SMALL else None
+    return load_for("conv", x, least=0) if values >= _SMALL else None
 
 
 def _patches(x: Any, window: Window, oh: int, ow: int) -> Any:

@@ -11,14 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import backend
-from ..kernels import load
+from ..kernels import load_for
 from .fused import Fused
 from .wide import wide
-
-_SMALL = 1 << 11
 
 
 def _reduced(loss: Any, weights: Any, reduction: str) -> Any:
@@ -54,12 +50,6 @@ def _rows(x: Any) -> Any:
     return wide(x.reshape(-1, x.shape[-1]))
 
 
-def _kernels(rows: Any) -> Any:
-    if type(rows) is np.ndarray and rows.dtype == np.float32 and rows.size >= _SMALL:
-        return load("loss")
-    return None
-
-
 def _forward(
     x: Any,
     target: Any,
@@ -74,7 +64,7 @@ def _forward(
     t = target.reshape(-1)
     kept = t != ignore_index
     safe = xp.where(kept, t, 0)
-    kernels = _kernels(rows)
+    kernels = load_for("loss", rows, kinds="f")
     if kernels is not None:
         lse = kernels.log_sum_exp(rows)
     else:
@@ -112,7 +102,7 @@ def _backward(
         scale = scale / w.sum()
     classes, smooth = rows.shape[1], label_smoothing
     factor = scale * w * (1 - smooth)
-    kernels = _kernels(rows) if not smooth else None
+    kernels = load_for("loss", rows, kinds="f") if not smooth else None
     if kernels is not None:
         dx = kernels.cross_entropy_backward(rows, lse, safe, factor)
     else:

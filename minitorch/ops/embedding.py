@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend
-from ..kernels import load
+from ..kernels import load_for
 from .primitive import Primitive
 
 
@@ -24,7 +24,7 @@ def _collect_array(g: Any, *, index: Any, padding: int | None, rows: int) -> Any
     flat, values = index.reshape(-1), g.reshape(-1, width)
     xp = backend.namespace(g)
     out = xp.zeros((rows, width), g.dtype)
-    kernels = load("embedding") if type(g) is np.ndarray and g.dtype.char in "fd" else None
+    kernels = load_for("embedding", g)
     if kernels is not None:
         kernels.add_rows(out, flat, values)
     else:

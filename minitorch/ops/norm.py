@@ -9,23 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import backend
-from ..kernels import load
+from ..kernels import load_for
 from .fused import Fused
 from .wide import wide
-
-_SMALL = 1 << 11  # below that, a few calls of NumPy are faster than waking threads
-
-
-def _kernels(*arrays: Any) -> Any:
-    """The kernels, where all arrays are float32 or all are float64 on the CPU."""
-    x = arrays[0]
-    if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.size < _SMALL:
-        return None
-    return load("norm") if all(a is None or a.dtype == x.dtype for a in arrays) else None
-
 
 # layer_norm: x_ND, statistics over D, which is all of `shape`.
 
@@ -50,7 +37,7 @@ def _layer_forward(
     size = math.prod(shape)
     rows = x.reshape(_rows(x, size))
     w, b = (None if a is None else a.reshape(-1) for a in (weight, bias))
-    kernels = _kernels(rows, w, b)
+    kernels = load_for("norm", rows, w, b)
     if kernels is not None:
         y, mean, rstd = kernels.layer_norm(rows, w, b, eps)
         return y.reshape(x.shape), (mean, rstd)
@@ -81,7 +68,7 @@ def _layer_backward(
     size = math.prod(shape)
     rows, g = x.reshape(_rows(x, size)), g.reshape(_rows(x, size))
     w = None if weight is None else weight.reshape(-1)
-    kernels = _kernels(rows, g, w)
+    kernels = load_for("norm", rows, g, w)
     if kernels is not None:
         dx, dw, db = kernels.layer_norm_backward(g, rows, w, mean, rstd)
     else:
@@ -121,7 +108,7 @@ def _three(x: Any) -> tuple[int, int, int]:
 def statistics(x: Any) -> tuple[Any, Any]:
     """Mean and biased variance of each channel of the array x_NC…, float32 or wider."""
     x = x.reshape(_three(x))
-    kernels = _kernels(x) if x.shape[2] > 1 else None
+    kernels = load_for("norm", x) if x.shape[2] > 1 else None
     if kernels is not None:
         return kernels.channel_statistics(x)
     x = wide(x)
@@ -158,7 +145,7 @@ def _batch_forward(
     rstd = 1 / backend.namespace(x).sqrt(wide(var) + eps)
     scale = rstd if weight is None else rstd * weight
     shift = -mean * scale if bias is None else bias - mean * scale
-    kernels = _kernels(x, scale, shift) if x.ndim > 2 else None
+    kernels = load_for("norm", x, scale, shift) if x.ndim > 2 else None
     if kernels is not None:
         y = kernels.channel_affine(x.reshape(_three(x)), scale, shift)
     else:
@@ -183,7 +170,7 @@ def _batch_backward(
     (rstd,) = residuals
     shape = _three(x)
     scale = rstd if weight is None else rstd * weight
-    kernels = _kernels(x, g, mean, rstd, scale) if x.ndim > 2 else None
+    kernels = load_for("norm", x, g, mean, rstd, scale) if x.ndim > 2 else None
     if kernels is not None:
         dx, dw, db = kernels.batch_norm_backward(
             g.reshape(shape), x.reshape(shape), mean, rstd, scale, training

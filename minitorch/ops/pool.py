@@ -13,26 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend, dtypes
-from ..kernels import load
+from .. import backend
+from ..kernels import load_for
 from .families import nondiff
 from .fused import Fused
 from .primitive import Primitive
 from .unfold import Window, padded, taps
 from .wide import wide
 
-_SMALL = 1 << 11
-
-
-def _kernels(a: Any) -> Any:
-    """The compiled bodies, where there is enough to do for several threads."""
-    if type(a) is np.ndarray and a.size >= _SMALL and a.dtype not in dtypes.HALF:
-        return load("pool")
-    return None
-
 
 def _index_array(x: Any, *, window: Window) -> Any:
-    kernels = _kernels(x)
+    kernels = load_for("pool", x)
     if kernels is not None:
         return kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
     return _maxima(x, window)[1]
@@ -78,7 +69,7 @@ def _max_definition(x: Any, *, window: Window) -> Any:
 
 
 def _max_forward(x: Any, *, window: Window) -> tuple[Any, tuple[Any, ...]]:
-    kernels = _kernels(x)
+    kernels = load_for("pool", x)
     if kernels is not None:
         y, index = kernels.max_pool(x, window, *window.output(*x.shape[2:]))
     else:
@@ -90,7 +81,7 @@ def _max_backward(
     g: Any, needs: Sequence[bool], residuals: tuple[Any, ...], x: Any, *, window: Window
 ) -> list[Any]:
     index = residuals[0]
-    kernels = _kernels(g)
+    kernels = load_for("pool", g)
     if kernels is not None:
         return [kernels.max_pool_backward(g, index, x.shape)]
     xp, (n, c, h, w) = backend.namespace(g), x.shape
@@ -140,6 +131,7 @@ average = Primitive("avg_pool", _average_array, (_average_rule,))
 """`average(x, *, rows, columns)` with NumPy matrices rows_OH×H and columns_OW×W."""
 
 
+@functools.lru_cache(256)
 def window_weights(
     size: int,
     kernel: int,
@@ -166,15 +158,18 @@ def window_weights(
         stop = min(start + kernel, size + padding)
         count = stop - start if count_include_pad else min(stop, size) - max(start, 0)
         weights[i, max(start, 0) : min(stop, size)] = 1 / (divisor or count)
+    weights.setflags(write=False)
     return weights
 
 
+@functools.lru_cache(256)
 def adaptive_weights(size: int, outputs: int) -> np.ndarray:
     """The matrix of one axis of adaptive_avg_pool: windows from ⌊i·n/m⌋ to ⌈(i+1)·n/m⌉."""
     weights = np.zeros((outputs, size))
     for i in range(outputs):
         start, stop = i * size // outputs, -(-(i + 1) * size // outputs)
         weights[i, start:stop] = 1 / (stop - start)
+    weights.setflags(write=False)
     return weights
 
 

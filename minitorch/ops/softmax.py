@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, describe
+from ..kernels import load_for
 from . import comparison, shape
 from . import elementwise as el
 from .primitive import OUT, Primitive, cast
@@ -25,11 +26,21 @@ def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
     return total if keepdim else shape.squeeze(total, axes)
 
 
+def _kernels(axis: int, *arrays: Any) -> Any:
+    """The compiled bodies, which take the last axis of contiguous arrays."""
+    if axis != arrays[0].ndim - 1:
+        return None
+    return load_for("norm", *arrays, contiguous=True)
+
+
 def _softmax_forward(a: Any, *, axis: int) -> Any:
     if a.dtype in dtypes.HALF:
         return _softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
     if not a.size:
         return a.copy()
+    kernels = _kernels(axis, a)
+    if kernels is not None:
+        return kernels.softmax(a)
     xp = backend.namespace(a)
     y = xp.exp(a - a.max(axis=axis, keepdims=True))
     y /= y.sum(axis=axis, keepdims=True)
@@ -41,24 +52,31 @@ def _log_softmax_forward(a: Any, *, axis: int) -> Any:
         return _log_softmax_forward(a.astype(np.float32), axis=axis).astype(a.dtype)
     if not a.size:
         return a.copy()
+    kernels = _kernels(axis, a)
+    if kernels is not None:
+        return kernels.log_softmax(a)
     xp = backend.namespace(a)
     y = a - a.max(axis=axis, keepdims=True)
     y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
     return y
 
 
-_SOFTMAX = Primitive(
-    "softmax",
-    _softmax_forward,
-    (lambda g, o, *, axis: (g - sum_along(g * o, axis)) * o,),
-    (OUT,),
-)
-_LOG_SOFTMAX = Primitive(
-    "log_softmax",
-    _log_softmax_forward,
-    (lambda g, o, *, axis: g - el.exp(o) * sum_along(g, axis),),
-    (OUT,),
-)
+def _softmax_rule(g: Any, out: Any, *, axis: int) -> Any:
+    kernels = _kernels(axis, g, out)
+    if kernels is not None:
+        return kernels.softmax_backward(g, out)
+    return (g - sum_along(g * out, axis)) * out
+
+
+def _log_softmax_rule(g: Any, out: Any, *, axis: int) -> Any:
+    kernels = _kernels(axis, g, out)
+    if kernels is not None:
+        return kernels.log_softmax_backward(g, out)
+    return g - el.exp(out) * sum_along(g, axis)
+
+
+_SOFTMAX = Primitive("softmax", _softmax_forward, (_softmax_rule,), (OUT,))
+_LOG_SOFTMAX = Primitive("log_softmax", _log_softmax_forward, (_log_softmax_rule,), (OUT,))
 
 
 def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:

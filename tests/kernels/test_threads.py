@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,23 @@ def test_the_number_reaches_kernels_and_blas() -> None:
     assert {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"} == {1}
 
 
+def test_the_number_reaches_kernels_of_other_threads() -> None:
+    import numba
+
+    mt.set_num_threads(1)
+    seen: list[int] = []
+
+    def work() -> None:
+        mt.erf(mt.ones(3000))
+        seen.append(numba.get_num_threads())
+
+    for _ in range(2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen == [1, 1]
+
+
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])
 def test_wrong_numbers(number: object) -> None:
     with pytest.raises(mt.ArgumentError, match="must be a positive integer"):
@@ -38,7 +56,7 @@ def test_wrong_numbers(number: object) -> None:
 PROGRAM = """
 import os, minitorch as mt
 mt.set_num_threads(1)
-mt.erf(mt.ones(3))
+mt.erf(mt.ones(3000))
 import numba
 print(numba.get_num_threads(), os.environ.get("GOMP_SPINCOUNT"))
 """

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from .compile import kernel
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@kernel()
 def _max_pool(x, y, index, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
     planes, h, w = x.shape
     oh, ow = y.shape[1], y.shape[2]
@@ -33,7 +35,7 @@ def _max_pool(x, y, index, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-
                 index[p, a, b] = place
 
 
-@njit(cache=True, parallel=True, nogil=True)
+@kernel()
 def _spread(g, index, dx):  # type: ignore[no-untyped-def]
     for p in prange(g.shape[0]):
         for k in range(g.shape[1]):

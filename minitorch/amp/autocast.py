@@ -14,7 +14,8 @@ from ..errors import ArgumentError, DtypeError
 class autocast:
     """Inside, linear layers, convolutions and matrix products compute in a half type.
 
-    Their inputs are rounded to it; on the CPU the products are accumulated in float32. Softmax,
+    Only for arrays of `device_type`: a layer on another device computes as it would outside. Their
+    inputs are rounded to it; on the CPU the products are accumulated in float32. Softmax,
     norms and losses accumulate in float32 whatever they get. Parameters stay float32.
 
     Args:
@@ -43,27 +44,30 @@ class autocast:
         chosen = half if dtype is None else dtypes.of(dtype)
         if chosen not in (dtypes.float16, dtypes.bfloat16):
             raise DtypeError(f"autocast: dtype must be float16 or bfloat16. Got {chosen}.")
+        self.device_type = device_type
         self.dtype = chosen
         self.enabled = enabled
         self._previous: list[Any] = []
 
     def __enter__(self) -> autocast:
-        self._previous.append(state.autocast)
+        self._previous.append((state.autocast, state.autocast_device))
         state.autocast = self.dtype.numpy if self.enabled else None
+        state.autocast_device = self.device_type
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        state.autocast = self._previous.pop()
+        state.autocast, state.autocast_device = self._previous.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self:
+            # One of its own for each call: threads and recursion would share the list of this one.
+            with autocast(self.device_type, self.dtype, self.enabled):
                 return function(*args, **kwargs)
 
         return call
 
 
-def is_autocast_enabled() -> bool:
-    """True inside of an enabled autocast."""
-    return state.autocast is not None
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """True inside of an enabled autocast, for `device_type` if that is given."""
+    return state.autocast is not None and device_type in (None, state.autocast_device)

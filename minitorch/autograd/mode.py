@@ -20,7 +20,8 @@ class _Mode(threading.local):
     recording = 1
     anomaly = False
     check_nan = True
-    autocast: Any = None
+    autocast: Any = None  # the half type
+    autocast_device: str | None = None
     quiet = False
 
 
@@ -96,14 +97,21 @@ def _generator_in(mode: _GradMode, function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         with mode._fresh():
             body = function(*args, **kwargs)
-        answer = None
+        resume: Callable[[], Any] = functools.partial(body.send, None)
         while True:
             try:
                 with mode._fresh():
-                    item = body.send(answer)
+                    item = resume()
             except StopIteration as stop:
                 return stop.value
-            answer = yield item
+            try:
+                resume = functools.partial(body.send, (yield item))
+            except GeneratorExit:
+                with mode._fresh():
+                    body.close()
+                raise
+            except BaseException as error:
+                resume = functools.partial(body.throw, error)
 
     return call  # type: ignore[return-value]
 

@@ -45,7 +45,8 @@ def gradcheck(
 
     Raises:
         ArgumentError: An input that requires grad is not float64.
-        GraphError: A gradient is wrong; the message names output, input and the two values.
+        GraphError: A gradient is wrong, or an output lost its graph; the message names output,
+            input and values.
     """
     inputs = (inputs,) if isinstance(inputs, primitive.Tensor) else tuple(inputs)
     checked = [
@@ -62,6 +63,9 @@ def gradcheck(
     outputs = _outputs(func(*inputs))
     for k, y in enumerate(outputs):
         if not y.requires_grad:
+            message = _lost(func, inputs, checked, k, y, eps, atol)
+            if message:
+                return _failed(raise_exception, message)
             continue
         if fast_mode:
             message = _directional(func, inputs, checked, k, y, eps, atol, rtol)
@@ -146,6 +150,29 @@ def _failed(raise_exception: bool, message: str) -> bool:
     return False
 
 
+def _lost(
+    func: Callable[..., Any],
+    inputs: Any,
+    checked: Sequence[tuple[int, Any]],
+    k: int,
+    y: Any,
+    eps: float,
+    atol: float,
+) -> str:
+    """What is wrong with an output without a graph, which must not depend on the inputs."""
+    if y._array.dtype.kind not in "fV":
+        return ""
+    for i, x in checked:
+        numeric = _numeric(func, inputs, x, k, eps)
+        if numeric.size and not np.abs(numeric).max() <= atol:
+            return (
+                f"gradcheck: output {k} must require grad, since it changes with input {i} "
+                f"({describe(x)}): {np.abs(numeric).max():.6g} by central differences. Got an "
+                "output without a graph. Leave detach(), numpy() and no_grad() out of func."
+            )
+    return ""
+
+
 def _directional(
     func: Callable[..., Any],
     inputs: Any,
@@ -180,10 +207,12 @@ def _along(
     """The central difference of `vᵀ f` along the direction `u` of input `x`."""
     before = x._array.copy()
     values = []
-    for step in (eps, -eps):
-        x._array[...] = before + step * u
-        values.append(float((backend.to_host(_outputs(func(*inputs))[k]._array) * v).sum()))
-    x._array[...] = before
+    try:
+        for step in (eps, -eps):
+            x._array[...] = before + step * u
+            values.append(float((backend.to_host(_outputs(func(*inputs))[k]._array) * v).sum()))
+    finally:
+        x._array[...] = before
     return (values[0] - values[1]) / (2 * eps)
 
 
@@ -212,11 +241,13 @@ def _numeric(func: Callable[..., Any], inputs: Any, x: Any, k: int, eps: float) 
         memory = flat if flat is not None else x._array
         before = memory[place].item()
         values = []
-        for step in (eps, -eps):
-            memory[place] = before + step
-            y = _outputs(func(*inputs))[k]
-            values.append(backend.to_host(y._array).astype(np.float64).reshape(-1).copy())
-        memory[place] = before
+        try:
+            for step in (eps, -eps):
+                memory[place] = before + step
+                y = _outputs(func(*inputs))[k]
+                values.append(backend.to_host(y._array).astype(np.float64).reshape(-1).copy())
+        finally:
+            memory[place] = before
         columns.append((values[0] - values[1]) / (2 * eps))
     size = _outputs(func(*inputs))[k]._array.size
     return np.array(columns).reshape(x._array.size, size).T

@@ -430,3 +430,15 @@ def test_integers_do_not_take_fractions():
     net.register_buffer("steps", mt.tensor(0))
     with pytest.raises(mt.CheckpointError, match="of another shape or kind"):
         net.load_state_dict({"steps": mt.tensor(1.5)})
+
+
+def test_running_statistics_are_written_once_and_in_place():
+    layer = nn.BatchNorm1d(3)
+    mean = layer.running_mean
+    y = mean * mt.ones(3, requires_grad=True)
+    layer(mt.tensor([[1.0, 2, 3], [3, 4, 5]]))
+    assert layer.running_mean is mean
+    assert mean.tolist() == pytest.approx([0.2, 0.3, 0.4])
+    assert layer.running_var.tolist() == pytest.approx([1.1] * 3)
+    with pytest.raises(mt.GraphError, match="batch_norm"):
+        y.sum().backward()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...autograd import no_grad
 from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
@@ -59,10 +58,10 @@ def batch_norm(
                 f"batch_norm: training needs more than 1 value per channel. Got {describe(input)}. "
                 "Drop the last, smaller batch (drop_last=True), or call eval()."
             )
-        with no_grad():
-            mean, var = (wrap(a) for a in norm.statistics(_current(input)))
-            _update(running_mean, mean, momentum)
-            _update(running_var, var * (count / max(1, count - 1)), momentum)
+        centre, spread = norm.statistics(_current(input))
+        _update(running_mean, centre, momentum)
+        _update(running_var, spread * (count / max(1, count - 1)), momentum)
+        mean, var = wrap(centre), wrap(spread)
     elif running_mean is None or running_var is None:
         raise ArgumentError(
             "batch_norm: evaluation needs running_mean and running_var. Got None. "
@@ -78,9 +77,13 @@ def _current(x: Tensor) -> Any:
     return x.detach()._array
 
 
-def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+def _update(running: Tensor | None, value: Any, momentum: float) -> None:
+    """`running += momentum · (value - running)` on arrays, noted as one write."""
     if running is not None:
-        running.mul_(1 - momentum).add_(value.to(running.dtype), alpha=momentum)
+        array = running._array
+        array *= 1 - momentum
+        array += (value * momentum).astype(array.dtype, copy=False)
+        running._bump("batch_norm")
 
 
 def instance_norm(

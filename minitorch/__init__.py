@@ -161,19 +161,13 @@ from .ops.elementwise import (
 )
 from .ops.elementwise import divide as div
 from .ops.indexing import (
-    argsort,
-    diag,
-    diagonal,
     gather,
     index_select,
     masked_select,
     nonzero,
     scatter,
     scatter_add,
-    sort,
     take_along_dim,
-    topk,
-    unique,
 )
 from .ops.joining import (
     cat,
@@ -189,6 +183,7 @@ from .ops.joining import (
     vstack,
 )
 from .ops.linalg import addmm, baddbmm, bmm, dot, matmul, mm, mv, outer
+from .ops.ordering import argsort, diag, diagonal, sort, topk, unique
 from .ops.reduction import (
     all,
     amax,

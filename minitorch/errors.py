@@ -11,6 +11,14 @@ class ShapeError(RuntimeError, ValueError):
     """Shapes do not fit the rule of the operation."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that does not exist; PyTorch raises IndexError for it."""
+
+
+class IndexRangeError(ShapeError, IndexError):
+    """A position outside of the tensor; PyTorch raises IndexError for it."""
+
+
 class DtypeError(RuntimeError, TypeError):
     """A dtype is not accepted, or two dtypes must not mix."""
 

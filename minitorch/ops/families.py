@@ -315,7 +315,13 @@ def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
             f"{op.name}: bool tensors are not accepted. Got {describe(a)} and {describe(b)}. "
             "Use logical_xor or ^, or convert with .to(dtype)."
         )
-    if op.name in _DIVISIONS and y._array.dtype.kind in "iu" and not y._array.all():
+    divisor = y._array  # looked at on the host only: elsewhere that would wait for the device
+    if (
+        op.name in _DIVISIONS
+        and divisor.dtype.kind in "iu"
+        and type(divisor) is ndarray
+        and not divisor.all()
+    ):
         raise DivisionByZeroError(
             f"{op.name}: whole numbers cannot be divided by 0. Got {describe(x)} and "
             f"{describe(y)} with a 0 in it. Convert with .float() for inf and nan."

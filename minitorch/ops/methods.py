@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from . import comparison as cmp
-from . import cumulative, indexing, inplace, joining, linalg, reduction, sampling, shape, softmax
+from . import (
+    cumulative,
+    indexing,
+    inplace,
+    joining,
+    linalg,
+    ordering,
+    reduction,
+    sampling,
+    shape,
+    softmax,
+)
 from . import elementwise as el
 from .families import is_operand
 
@@ -158,9 +169,9 @@ class TensorMethods:
     # indexing
     gather, scatter, scatter_add = indexing.gather, indexing.scatter, indexing.scatter_add
     index_select, masked_select = indexing.index_select, indexing.masked_select
-    take_along_dim, nonzero, unique = indexing.take_along_dim, indexing.nonzero, indexing.unique
-    sort, argsort, topk = indexing.sort, indexing.argsort, indexing.topk
-    diagonal, diag = indexing.diagonal, indexing.diag
+    take_along_dim, nonzero, unique = indexing.take_along_dim, indexing.nonzero, ordering.unique
+    sort, argsort, topk = ordering.sort, ordering.argsort, ordering.topk
+    diagonal, diag = ordering.diagonal, ordering.diag
 
     # linear algebra
     matmul, mm, bmm, mv, dot = linalg.matmul, linalg.mm, linalg.bmm, linalg.mv, linalg.dot

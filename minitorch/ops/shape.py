@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import backend
-from ..errors import ArgumentError, ShapeError, describe
+from ..errors import ArgumentError, AxisError, ShapeError, describe
 from .primitive import Primitive, raw
 
 
@@ -20,14 +20,10 @@ def axis_of(name: str, ndim: int, dim: int) -> int:
     """
     size = ndim if ndim > 0 else 1
     if not -size <= dim < size:
-        raise ShapeAxisError(
+        raise AxisError(
             f"{name}: dim must be from {-size} to {size - 1} for {ndim} axes. Got {dim}."
         )
     return dim % size
-
-
-class ShapeAxisError(ShapeError, IndexError):
-    """An axis that does not exist; PyTorch raises IndexError for it."""
 
 
 def sizes_of(args: Sequence[Any], named: Any = None) -> tuple[int, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ... import backend
-from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
 from ...ops import dropout as dropout_ops
-from ...ops import elementwise, indexing, inplace, linalg
+from ...ops import elementwise, inplace, linalg, ordering
 from ...ops.embedding import lookup
 from ...ops.primitive import check_same_device, wrap
 from ...tensor import Tensor
@@ -69,7 +69,7 @@ def embedding(
     index = input.detach()._array
     on_host = backend.device_of(index).type == "cpu"
     if on_host and index.size and (index.min() < 0 or index.max() >= rows):
-        raise indexing.IndexRangeError(
+        raise IndexRangeError(
             f"embedding: row numbers must be from 0 to {rows - 1}. "
             f"Got {int(index.min())} to {int(index.max())}. Enlarge num_embeddings."
         )
@@ -85,7 +85,7 @@ def embedding(
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64[…, num_classes] with a 1 at each class number."""
-    return indexing.one_hot(tensor, num_classes)
+    return ordering.one_hot(tensor, num_classes)
 
 
 def _check_p(name: str, p: float) -> None:

@@ -33,8 +33,8 @@ def _two_alike(row: Row) -> bool:
 def test_gradient(row: Row) -> None:
     for shapes in row.shapes:
         xs = _tensors(row, shapes, grad=True)
-        if row.call(mt, *xs).requires_grad:
-            assert gradcheck(lambda *ts: row.call(mt, *ts), xs)
+        assert row.call(mt, *xs).requires_grad
+        assert gradcheck(lambda *ts: row.call(mt, *ts), xs)
 
 
 @rows("gradient", "second")
@@ -60,7 +60,7 @@ def test_float_dtypes(row: Row, dtype: str) -> None:
             narrow.double().detach().numpy(),
             exact.detach().numpy(),
             rtol=tolerance,
-            atol=4 * tolerance,
+            atol=tolerance,
         )
 
 
@@ -68,7 +68,12 @@ def test_float_dtypes(row: Row, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
 def test_integers(row: Row, dtype: str) -> None:
     xs = [mt.tensor(a) for a in row.sample(row.shapes[0], np.dtype(dtype))]
-    assert row.call(mt, *xs).shape == row.call(mt, *[x.double() for x in xs]).shape
+    y, exact = row.call(mt, *xs), row.call(mt, *[x.double() for x in xs])
+    assert y.shape == exact.shape
+    wanted = exact.double().numpy()
+    if y.dtype is mt.uint8:
+        wanted = wanted % 256  # below 0 it wraps round
+    np.testing.assert_allclose(y.double().numpy(), wanted, rtol=1e-6)
 
 
 @rows()

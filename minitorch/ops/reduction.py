@@ -1,4 +1,4 @@
-"""Reductions over axes, cumulative operations, and statistics made of them."""
+"""Reductions over axes, and statistics made of them."""
 
 from __future__ import annotations
 

@@ -51,11 +51,16 @@ _MATMUL.crosswise = True
 
 def autocast_operands(*xs: Any) -> tuple[Any, ...]:
     """Tensors in the dtype that autocast asks matrix products to be computed in."""
-    target = state.autocast
+    target, kind = state.autocast, state.autocast_device
     if target is None:
         return xs
     return tuple(
-        cast(x, target) if x is not None and x._array.dtype.kind in "fV" else x for x in xs
+        cast(x, target)
+        if x is not None
+        and x._array.dtype.kind in "fV"
+        and backend.device_of(x._array).type == kind
+        else x
+        for x in xs
     )
 
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import minitorch as mt
+from minitorch.nn import functional as F
 
 
 def test_a_decorated_generator_gets_what_its_caller_throws() -> None:
@@ -43,6 +44,19 @@ def test_what_a_decorated_generator_does_not_catch_comes_out() -> None:
     with pytest.raises(KeyError):
         generator.throw(KeyError())
     assert mt.is_grad_enabled()
+
+
+def test_autocast_of_another_device_leaves_the_cpu_alone() -> None:
+    x, layer, image = mt.ones(2, 3), mt.nn.Linear(3, 2), mt.ones(1, 1, 3, 3)
+    with mt.autocast("cuda"):
+        assert layer(x).dtype is mt.float32
+        assert F.conv2d(image, image).dtype is mt.float32
+        assert (x @ x.T).dtype is mt.float32
+        assert mt.amp.is_autocast_enabled("cuda")
+        assert not mt.amp.is_autocast_enabled("cpu")
+    with mt.autocast("cpu"):
+        assert layer(x).dtype is mt.bfloat16
+        assert F.conv2d(image, image).dtype is mt.bfloat16
 
 
 def test_a_decorated_function_may_run_in_several_threads() -> None:

@@ -160,7 +160,7 @@ def check(settings: Settings) -> None:
     one = isinstance(s.devices, list | tuple) and len(s.devices) == 1
     if not one and s.devices not in ("auto", 1, "1"):
         _refuse("devices", s.devices, "1 or [index]", "Training runs on one device.")
-    if one and s.accelerator == "cpu" and list(s.devices) != [0]:
+    if one and s.accelerator == "cpu" and s.devices not in ([0], (0,)):
         _refuse("devices", s.devices, '1 with accelerator="cpu"', "A list names a GPU.")
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')

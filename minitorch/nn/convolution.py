@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError
 from ..ops.creation import empty
 from ..tensor import Parameter, Tensor
 from . import functional as F
-from .functional.checks import pair
+from .functional.checks import Size, pair
 from .functional.conv import same_padding
 from .linear import positive, reset_weight_and_bias
 from .module import Module
 
-Size = int | Sequence[int]
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 

@@ -46,7 +46,7 @@ class Linear(Module):
 
     Example:
         >>> Linear(20, 30)(minitorch.randn(128, 20)).shape
-        torch.Size([128, 30])
+        minitorch.Size([128, 30])
     """
 
     def __init__(

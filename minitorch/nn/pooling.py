@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..tensor import Tensor
 from . import functional as F
+from .functional.checks import Size
 from .module import Module
-
-Size = int | Sequence[int]
 
 
 class _MaxPool(Module):

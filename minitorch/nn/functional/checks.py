@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...tensor import Tensor
+
+Size = int | Sequence[int]
 
 REDUCTIONS = ("mean", "sum", "none")
 

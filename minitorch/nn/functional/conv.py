@@ -11,9 +11,7 @@ from ...ops.conv import convolution
 from ...ops.creation import arange
 from ...ops.unfold import Window, fold_columns, unfold_columns
 from ...tensor import Tensor
-from .checks import batched, need_float, need_tensor, pair
-
-Size = int | Sequence[int]
+from .checks import Size, batched, need_float, need_tensor, pair
 
 
 def _conv(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import pool as ops
 from ...ops.unfold import Window
 from ...tensor import Tensor
-from .checks import batched, pair
-
-Size = int | Sequence[int]
+from .checks import Size, batched, pair
 
 
 def _sizes(

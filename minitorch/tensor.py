@@ -14,12 +14,13 @@ from .autograd import engine
 from .autograd.handle import RemovableHandle
 from .autograd.mode import enable_grad
 from .autograd.node import Node, Version
+from .conversion import Conversions
 from .device import CPU, device
 from .errors import DtypeError, GraphError, ShapeError, describe
 from .ops import creation, families, inplace, joining, primitive, shape
-from .conversion import Conversions
 from .ops.primitive import ViewInfo, cast, wrap
 from .size import Size
+
 
 class Tensor(Conversions):
     """An n-dimensional array that operations are recorded on.
@@ -144,12 +145,12 @@ class Tensor(Conversions):
         return self.device.type == "cuda"
 
     @property
-    def T(self) -> Any:  # noqa: N802  PyTorch spells it so
+    def T(self) -> Any:
         """All axes in reverse order."""
         return shape.reversed_axes(self)
 
     @property
-    def mT(self) -> Any:  # noqa: N802  PyTorch spells it so
+    def mT(self) -> Any:
         """The last two axes exchanged."""
         return shape.mT(self)
 
@@ -307,9 +308,7 @@ class Tensor(Conversions):
             self._hooks = {}
         return RemovableHandle(self._hooks, hook)
 
-    def register_post_accumulate_grad_hook(
-        self, hook: Callable[[Tensor], None]
-    ) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf."""
         if self._node is not None:
             raise GraphError(

@@ -43,6 +43,14 @@ class GradScaler:
         ArgumentError: An option is out of range.
 
     Source: Mixed Precision Training, Micikevicius et al., 2018.
+
+    >>> w = mt.nn.Parameter(mt.ones(1))
+    >>> optimizer, scaler = mt.optim.SGD([w], lr=1.0), mt.amp.GradScaler(init_scale=8.0)
+    >>> scaler.scale((w * float("inf")).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> w.item(), scaler.get_scale(), scaler.skipped_steps
+    (1.0, 4.0, 1)
     """
 
     def __init__(

@@ -29,6 +29,13 @@ class Adagrad(FusedOptimizer):
 
     Source: Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, Duchi et
     al., 2011.
+
+    >>> w = mt.nn.Parameter(mt.tensor([1.0, 2.0]))
+    >>> optimizer = mt.optim.Adagrad([w], lr=0.5, eps=0.0)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.tolist()
+    [0.5, 1.5]
     """
 
     def __init__(

@@ -32,6 +32,13 @@ class Adam(FusedOptimizer):
 
     Source: Adam: A Method for Stochastic Optimization, Kingma and Ba, 2015; On the Convergence of
     Adam and Beyond, Reddi et al., 2018.
+
+    >>> w = mt.nn.Parameter(mt.tensor([1.0, 2.0]))
+    >>> optimizer = mt.optim.Adam([w], lr=0.5, eps=0.0)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> [round(x, 3) for x in w.tolist()]
+    [0.5, 1.5]
     """
 
     def __init__(
@@ -105,6 +112,13 @@ class AdamW(Adam):
         fused: As `foreach`.
 
     Source: Decoupled Weight Decay Regularization, Loshchilov and Hutter, 2019.
+
+    >>> w = mt.nn.Parameter(mt.tensor([1.0, 2.0]))
+    >>> optimizer = mt.optim.AdamW([w], lr=0.5, eps=0.0, weight_decay=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> [round(x, 3) for x in w.tolist()]
+    [0.25, 1.0]
     """
 
     def __init__(

@@ -100,10 +100,6 @@ class GradSlot:
         self.names: tuple[str, ...] = ()
         self.owner = weakref.ref(owner)
 
-    def is_free(self) -> bool:
-        """True if nobody but the pack sees the gradient memory of this slot."""
-        return getrefcount(self.grad) == _ALONE
-
     def take(self, g: Any) -> bool:
         """Copies a gradient into the slot; False if it does not fit or the slot is in use."""
         fits = type(g) is np.ndarray and g.shape == self.grad.shape and g.dtype == self.grad.dtype
@@ -123,8 +119,6 @@ class GradSlot:
             The slot's view with the values of `g`, or an array of its own where a user still holds
             an earlier gradient of this slot, or where `g` is large and can be kept as it is.
         """
-        if g is self.grad:
-            return g
         own = fresh and g.base is None and g.flags.c_contiguous
         if own and g.size >= LARGE:
             return g

@@ -30,6 +30,13 @@ class RMSprop(FusedOptimizer):
 
     Source: Neural Networks for Machine Learning, lecture 6e, Hinton, 2012; Generating Sequences
     With Recurrent Neural Networks, Graves, 2013.
+
+    >>> w = mt.nn.Parameter(mt.tensor([1.0, 2.0]))
+    >>> optimizer = mt.optim.RMSprop([w], lr=0.25, alpha=0.75, eps=0.0)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.tolist()
+    [0.5, 1.5]
     """
 
     def __init__(

@@ -31,6 +31,13 @@ class SGD(FusedOptimizer):
 
     Source: On the importance of initialization and momentum in deep learning, Sutskever et al.,
     2013.
+
+    >>> w = mt.nn.Parameter(mt.tensor([1.0, 2.0]))
+    >>> optimizer = mt.optim.SGD([w], lr=0.25)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.tolist()
+    [0.5, 1.0]
     """
 
     def __init__(

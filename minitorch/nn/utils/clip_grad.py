@@ -45,6 +45,13 @@ def clip_grad_norm_(
         ArgumentError: `parameters` is a generator that was used before, or an option is out of
             range.
         GraphError: The norm is not finite and `error_if_nonfinite` is set.
+
+    >>> w = mt.ones(2, requires_grad=True)
+    >>> (w * mt.tensor([3.0, 4.0])).sum().backward()
+    >>> mt.nn.utils.clip_grad_norm_([w], max_norm=1.0).item()
+    5.0
+    >>> [round(x, 3) for x in w.grad.tolist()]
+    [0.6, 0.8]
     """
     params = _listed("clip_grad_norm_", parameters)
     limit = _number("clip_grad_norm_", "max_norm", max_norm)

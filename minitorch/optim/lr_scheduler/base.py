@@ -26,6 +26,16 @@ class LRScheduler:
 
     Raises:
         ArgumentError: `optimizer` is none, or a group has no `"initial_lr"` to resume from.
+
+    >>> optimizer = mt.optim.SGD([mt.nn.Parameter(mt.ones(1))], lr=1.0)
+    >>> schedule = mt.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates += schedule.get_last_lr()
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5]
     """
 
     _not_saved: tuple[str, ...] = ("optimizer",)

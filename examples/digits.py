@@ -81,7 +81,7 @@ def save_curves(history, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--max-epochs", type=int, default=20)
+    parser.add_argument("--max-epochs", type=int, default=15)
     parser.add_argument("--log-dir", default="runs")
     parser.add_argument("--plot", default="loss.png")
     args = parser.parse_args()

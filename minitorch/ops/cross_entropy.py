@@ -28,12 +28,12 @@ def _definition(
     target: Any,
     weight: Any = None,
     *,
-    ignore_index: int,
+    ignore_index: int | None,
     reduction: str,
     label_smoothing: float,
 ) -> Any:
     logp = x.log_softmax(1)
-    kept = target != ignore_index
+    kept = target == target if ignore_index is None else target != ignore_index
     safe = target.where(kept, target * 0)
     w = kept.to(logp.dtype) if weight is None else weight[safe] * kept
     loss = -logp.gather(1, safe.unsqueeze(1)).squeeze(1) * w
@@ -50,21 +50,56 @@ def _rows(x: Any) -> Any:
     return wide(x.reshape(-1, x.shape[-1]))
 
 
+def _unrows(dx: Any, x: Any) -> Any:
+    """Rows of C as x_NC…, in the dtype of x."""
+    if x.ndim > 2:
+        dx = dx.reshape(x.shape[0], -1, dx.shape[1]).swapaxes(1, 2)
+    return dx.reshape(x.shape).astype(x.dtype, copy=False)
+
+
+def _plain(weight: Any, ignore_index: int | None, reduction: str, label_smoothing: float) -> bool:
+    """True where every row counts the same and the loss is one number."""
+    return weight is None and ignore_index is None and not label_smoothing and reduction != "none"
+
+
+def _plain_forward(
+    xp: Any, rows: Any, target: Any, reduction: str, dtype: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """Few calls for few rows; the residuals are the probabilities."""
+    shifted = rows - rows.max(1, keepdims=True)
+    p = xp.exp(shifted)
+    total = p.sum(1, keepdims=True)
+    lines = xp.arange(len(rows))
+    loss = xp.log(total[:, 0]) - shifted[lines, target]
+    p /= total
+    out = loss.sum() if reduction == "sum" else loss.sum() / max(1, len(rows))
+    return xp.asarray(out).astype(dtype, copy=False), (p, lines)
+
+
+def _plain_backward(g: Any, p: Any, lines: Any, target: Any, reduction: str) -> Any:
+    scale = wide(g) / len(p) if reduction == "mean" else wide(g)
+    dx = p * scale
+    dx[lines, target] -= scale
+    return dx
+
+
 def _forward(
     x: Any,
     target: Any,
     weight: Any,
     *,
-    ignore_index: int,
+    ignore_index: int | None,
     reduction: str,
     label_smoothing: float,
 ) -> tuple[Any, tuple[Any, ...]]:
     xp = backend.namespace(x)
     rows = _rows(x)
     t = target.reshape(-1)
-    kept = t != ignore_index
-    safe = xp.where(kept, t, 0)
     kernels = load_for("loss", rows, kinds="f")
+    if kernels is None and _plain(weight, ignore_index, reduction, label_smoothing):
+        return _plain_forward(xp, rows, t, reduction, x.dtype)
+    kept = t == t if ignore_index is None else t != ignore_index
+    safe = xp.where(kept, t, 0)
     if kernels is not None:
         lse = kernels.log_sum_exp(rows)
     else:
@@ -91,10 +126,13 @@ def _backward(
     target: Any,
     weight: Any,
     *,
-    ignore_index: int,
+    ignore_index: int | None,
     reduction: str,
     label_smoothing: float,
 ) -> list[Any]:
+    if len(residuals) == 2:
+        dx = _plain_backward(g, *residuals, target.reshape(-1), reduction)
+        return [_unrows(dx, x), None, None]
     lse, safe, kept, w = residuals
     xp, rows = backend.namespace(x), _rows(x)
     scale = wide(g).reshape(-1)
@@ -114,9 +152,7 @@ def _backward(
         lines = xp.arange(len(rows))
         dx[lines, safe] -= factor
         dx = xp.where(kept[:, None], dx, 0)
-    if x.ndim > 2:
-        dx = dx.reshape(x.shape[0], -1, classes).swapaxes(1, 2)
-    return [dx.reshape(x.shape).astype(x.dtype, copy=False), None, None]
+    return [_unrows(dx, x), None, None]
 
 
 cross_entropy_op = Fused(
@@ -126,6 +162,8 @@ cross_entropy_op = Fused(
     supports=lambda *arrays, ignore_index, reduction, label_smoothing: True,
 )
 cross_entropy_op.name = "cross_entropy"
-"""`cross_entropy(x_NC…, target_N…, weight_C, *, ignore_index, reduction, label_smoothing)`."""
+"""`cross_entropy(x_NC…, target_N…, weight_C, *, ignore_index, reduction, label_smoothing)`.
+
+ignore_index is None where every target counts."""
 
 __all__ = ["cross_entropy_op"]

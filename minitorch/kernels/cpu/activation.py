@@ -1,4 +1,4 @@
-"""GELU and SiLU on float32, one pass each, in parallel over blocks of elements."""
+"""ReLU, GELU and SiLU on float32, one pass each, in parallel over blocks of elements."""
 
 from __future__ import annotations
 
@@ -73,9 +73,20 @@ def _gelu(x, y):  # type: ignore[no-untyped-def]
 @kernel(fastmath=FAST)
 def _gelu_backward(g, x, dx):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
-        for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
+        start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
+        # Two loops: one with both functions is too long to become vector code.
+        for i in range(start, stop):
+            dx[i] = _normal_cdf(x[i])
+        for i in range(start, stop):
             density = exp_f32(x[i] * x[i] * _F(-0.5)) * _F(0.3989422804014327)
-            dx[i] = g[i] * (_normal_cdf(x[i]) + x[i] * density)
+            dx[i] = g[i] * (dx[i] + x[i] * density)
+
+
+@kernel(fastmath=FAST)
+def _relu_backward(g, y, dx):  # type: ignore[no-untyped-def]
+    for block in prange((y.size + _BLOCK - 1) // _BLOCK):
+        for i in range(block * _BLOCK, min(y.size, (block + 1) * _BLOCK)):
+            dx[i] = g[i] if y[i] > 0 else g.dtype.type(0)
 
 
 @kernel(fastmath=FAST)
@@ -113,5 +124,6 @@ def _unary_backward(body: Callable[..., None]) -> Callable[[Any, Any], Any]:
 
 
 silu, silu_backward = _unary(_silu), _unary_backward(_silu_backward)
+relu_backward = _unary_backward(_relu_backward)
 gelu, gelu_backward = _unary(_gelu), _unary_backward(_gelu_backward)
 gelu_tanh, gelu_tanh_backward = _unary(_gelu_tanh), _unary_backward(_gelu_tanh_backward)

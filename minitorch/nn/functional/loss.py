@@ -291,7 +291,7 @@ def cross_entropy(
     weight = targets.class_weight(name, input, weight)
     if target.shape == input.shape and target.dtype.is_floating_point:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    targets.check_classes(name, input, target, ignore_index, reduction)
+    all_count = targets.check_classes(name, input, target, ignore_index, reduction)
     single = input.ndim == 1
     if single:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
@@ -299,7 +299,7 @@ def cross_entropy(
         input,
         target,
         weight,
-        ignore_index=ignore_index,
+        ignore_index=None if all_count else ignore_index,
         reduction=reduction,
         label_smoothing=label_smoothing,
     )

@@ -221,6 +221,9 @@ def _adaptive(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
         )
     if not all(x.shape[2:]):
         raise ShapeError(f"{name}: the axes to average must not be empty. Got {describe(x)}.")
+    if all(n == 1 for n in sizes):
+        y = x.mean(tuple(range(-axes, 0)), keepdim=True)
+        return y.squeeze(0) if single else y
     planes = x.unsqueeze(2) if axes == 1 else x
     wanted = (1, *sizes) if axes == 1 else sizes
     rows, columns = (

@@ -67,8 +67,12 @@ def class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | No
 
 def check_classes(
     name: str, input: Tensor, target: Tensor, ignore_index: int, reduction: str
-) -> None:
-    """Raises unless `target` holds class numbers for `input`."""
+) -> bool:
+    """Raises unless `target` holds class numbers for `input`.
+
+    Returns:
+        True if it is known that every target counts.
+    """
     axis = 1 if input.ndim > 1 else 0
     classes = input.shape[axis]
     wanted = tuple(input.shape[:axis]) + tuple(input.shape[axis + 1 :])
@@ -82,10 +86,11 @@ def check_classes(
         raise ShapeError(_shape_message(name, input, target, wanted))
     array = _on_host(target)
     if array is None or not array.size:
-        return
+        return False
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= classes or low == high == ignore_index:
         _check_with_ignored(name, array, classes, ignore_index, reduction)
+    return not low <= ignore_index <= high
 
 
 def _check_with_ignored(

@@ -8,7 +8,7 @@ from typing import Any
 from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
-from ...ops.primitive import wrap
+from ...ops.primitive import check_same_device, wrap
 from ...tensor import Tensor
 from .checks import need_float, need_tensor
 
@@ -51,6 +51,8 @@ def batch_norm(
             )
     if not input.dtype.is_floating_point:
         raise DtypeError(f"batch_norm: the input must be floating. Got {describe(input)}.")
+    given = (input, running_mean, running_var, weight, bias)
+    check_same_device("batch_norm", [t for t in given if t is not None])
     count = input.numel() // channels if channels else 0
     if training:
         if count == 1:

@@ -1,9 +1,7 @@
 """Convolution: `y[n,o,l] = Σ_k w[o,k] · cols[n,k,l] + b[o]`, cols being the patches of x.
 
-There are three fast bodies. A pointwise window needs no patches. A compiled loop over whole planes
-needs none either, where the stride is 1 and the planes are long. Otherwise a few images at a time
-are laid out as a matrix of patches that stays in the cache, and multiplied; patches are made again
-for the backward pass instead of being kept.
+The fast body takes a few images at a time, lays their patches out as one matrix that stays in the
+cache, and multiplies once. Patches are made again for the backward pass instead of being kept.
 """
 
 from __future__ import annotations
@@ -11,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import backend
 from ..kernels import load_for
 from .fused import Fused
 from .unfold import Window, padded, taps, unfold_columns
 from .wide import wide
 
-_TILE_BYTES = 1 << 20
+_TILE_BYTES = 4 << 20
 _SMALL = 1 << 13
-# A plane of so many values is summed directly at any number of taps, one of so many at few taps.
-_LONG_PLANE, _SHORT_PLANE, _FEW_TAPS = 400, 100, 160
 
 
 def _definition(x: Any, weight: Any, bias: Any = None, *, window: Window, groups: int) -> Any:
@@ -46,33 +40,12 @@ def _kernels(x: Any, window: Window, oh: int, ow: int) -> Any:
     return load_for("conv", x, least=0) if values >= _SMALL else None
 
 
-def _direct(x: Any, weight: Any, bias: Any, window: Window, groups: int) -> Any:
-    """The convolution without patches, or None where they are faster."""
-    oh, ow = window.output(*x.shape[2:])
-    least = _SHORT_PLANE if weight[:1].size <= _FEW_TAPS else _LONG_PLANE
-    if window.stride != (1, 1) or oh * ow < least or min(window.low + window.high) < 0:
-        return None
-    kernels = _kernels(x, window, oh, ow)
-    return kernels and kernels.direct(padded(x, window), weight, bias, window, groups)
-
-
-def _transposed(weight: Any, window: Window, groups: int) -> tuple[Any, Window]:
-    """The convolution that takes the gradient of the output to that of the input, for stride 1."""
-    o, c, kh, kw = weight.shape
-    flipped = weight[:, :, ::-1, ::-1].reshape(groups, o // groups, c, kh, kw).swapaxes(1, 2)
-    reach = [d * (k - 1) for k, d in zip(window.kernel, window.dilation, strict=True)]
-    low = tuple(r - p for r, p in zip(reach, window.low, strict=True))
-    high = tuple(r - p for r, p in zip(reach, window.high, strict=True))
-    turned = Window(window.kernel, (1, 1), low, high, window.dilation)  # type: ignore[arg-type]
-    return flipped.reshape(groups * c, o // groups, kh, kw), turned
-
-
-def _patches(x: Any, window: Window, oh: int, ow: int, room: Any) -> Any:
-    """The patches of some images as c·kh·kw rows of n·oh·ow values; `room` may hold them."""
+def _patches(x: Any, window: Window, oh: int, ow: int) -> Any:
+    """The patches of some images as c·kh·kw rows of n·oh·ow values."""
     n, c = x.shape[:2]
     kernels = _kernels(x, window, oh, ow)
     if kernels is not None:
-        return kernels.patches(x, window, oh, ow, room)
+        return kernels.patches(x, window, oh, ow)
     source = padded(x, window)
     cols = backend.namespace(x).empty((c, *window.kernel, n, oh, ow), x.dtype)
     for i, j, rows, columns in taps(window, oh, ow):
@@ -96,13 +69,12 @@ def _add_patches(out: Any, cols: Any, window: Window, oh: int, ow: int) -> None:
     out[...] = total[:, :, t : t + h, left : left + w]
 
 
-def _tiles(x: Any, weight: Any, groups: int, size: int) -> Iterator[tuple[slice, Any]]:
-    """Ranges of images whose patches fit the cache, and memory for the patches."""
-    values = max(1, weight[:1].size * groups * size)
-    step = min(max(1, _TILE_BYTES // (values * x.dtype.itemsize)), max(1, x.shape[0]))
-    room = np.empty(step * values, x.dtype) if type(x) is np.ndarray else None
+def _tiles(x: Any, weight: Any, groups: int, size: int) -> Iterator[slice]:
+    """Ranges of images whose patches fit the cache."""
+    row_bytes = max(1, weight[:1].size * groups * size * x.dtype.itemsize)
+    step = max(1, _TILE_BYTES // row_bytes)
     for start in range(0, x.shape[0], step):
-        yield slice(start, start + step), room
+        yield slice(start, start + step)
 
 
 def _pointwise(weight: Any, window: Window) -> bool:
@@ -123,12 +95,9 @@ def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> 
     if _pointwise(weight, window):
         y = xp.matmul(w, x.reshape(n, groups, w.shape[2], oh * ow)).reshape(n, o, oh, ow)
     else:
-        direct = _direct(x, weight, bias, window, groups)
-        if direct is not None:
-            return direct.astype(dtype, copy=False), ()
         y = xp.empty((n, o, oh, ow), x.dtype)
-        for tile, room in _tiles(x, weight, groups, oh * ow):
-            cols = _patches(x[tile], window, oh, ow, room)
+        for tile in _tiles(x, weight, groups, oh * ow):
+            cols = _patches(x[tile], window, oh, ow)
             cols = cols.reshape(groups, w.shape[2], -1)
             product = xp.matmul(w, cols).reshape(o, -1, oh, ow)
             y[tile] = product.swapaxes(0, 1)
@@ -166,22 +135,17 @@ def _tiled_backward(
     xp, o = backend.namespace(x), weight.shape[0]
     oh, ow = g.shape[2:]
     w = _grouped(weight, groups)
-    dx = whole = None
-    if needs[0] and window.stride == (1, 1):
-        turned, back = _transposed(weight, window, groups)
-        whole = _direct(g, turned, None, back, groups)
-    if needs[0] and whole is None:
-        dx = xp.zeros(x.shape, x.dtype)
+    dx = xp.zeros(x.shape, x.dtype) if needs[0] else None
     dw = xp.zeros(w.shape, w.dtype) if needs[1] else None
-    for tile, room in _tiles(x, weight, groups, oh * ow) if needs[1] or dx is not None else ():
+    for tile in _tiles(x, weight, groups, oh * ow):
         columns = xp.ascontiguousarray(g[tile].swapaxes(0, 1)).reshape(groups, o // groups, -1)
         if dw is not None:
-            cols = _patches(x[tile], window, oh, ow, room)
+            cols = _patches(x[tile], window, oh, ow)
             cols = cols.reshape(groups, w.shape[2], -1)
             dw += xp.matmul(columns, cols.swapaxes(1, 2))
         if dx is not None:
             _add_patches(dx[tile], xp.matmul(w.swapaxes(1, 2), columns), window, oh, ow)
-    return whole if dx is None else dx, None if dw is None else dw.reshape(weight.shape)
+    return dx, None if dw is None else dw.reshape(weight.shape)
 
 
 def _pointwise_backward(

@@ -1,4 +1,4 @@
-"""Trains a CNN on Fashion-MNIST to a test accuracy of 0.91 and more, in minutes on two cores.
+"""Trains a CNN on Fashion-MNIST to a test accuracy of 0.91 and more.
 
 The data are the four IDX files of the data set, plain or .gz. `--data FOLDER` says where they are;
 `--download` gets them. On Debian and Ubuntu `apt install dataset-fashion-mnist` is enough.

@@ -108,9 +108,8 @@ def where(node: Node) -> str:
 def note_line(node: Node) -> None:
     """Notes in `node` the innermost line outside of minitorch that is being run."""
     frames = traceback.extract_stack()
-    package = __name__.partition(".")[0]
     root = __file__.rpartition("autograd")[0]
     for frame in reversed(frames):
-        if not frame.filename.startswith(root) or package not in frame.filename:
+        if not frame.filename.startswith(root):
             node.meta = {"line": f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"}
             return

@@ -111,11 +111,7 @@ def _holds_floats(data: Any, array: Any) -> bool:
         return False
     while isinstance(data, list | tuple) and data:
         data = data[0]
-    return (
-        not isinstance(data, np.generic | np.ndarray)
-        or isinstance(data, float)
-        and not (isinstance(data, np.generic))
-    )
+    return not isinstance(data, np.generic | np.ndarray)
 
 
 def _plain(data: Any) -> Any:

@@ -54,13 +54,6 @@ def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
     )
 
 
-def _need_floating(name: str, input: Tensor) -> None:
-    if not input.dtype.is_floating_point:
-        raise DtypeError(
-            f"{name}: the input must be floating. Got {describe(input)}. Convert it with .float()."
-        )
-
-
 def _check_factor(name: str, what: str, factor: Tensor | None, input: Tensor) -> None:
     """Raises ShapeError if `factor` would make the loss larger than the input."""
     if factor is None:

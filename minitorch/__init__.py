@@ -46,6 +46,8 @@ from .errors import (
     ShapeError,
     TrainerError,
 )
+from .lazy import lazy
+from .ops import late
 from .ops.comparison import (
     allclose,
     bitwise_and,
@@ -255,16 +257,14 @@ warnings.filterwarnings(
     r"minitorch\.",
 )
 
-_PACKAGES = frozenset(
-    "amp autograd backend callbacks cuda data io kernels loggers nn optim trainer utils".split()
-)
-_FUNCTIONS = {
-    "load": "io",
-    "save": "io",
-    "autocast": "amp",
-    "get_num_threads": "kernels.threads",
-    "set_num_threads": "kernels.threads",
+_HOLDERS = {
+    "io": "load save",
+    "amp": "autocast",
+    "kernels.threads": "get_num_threads set_num_threads",
+    **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }
+_PACKAGES = "amp autograd backend callbacks cuda data io kernels loggers nn optim trainer utils"
+_load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES.split())
 
 
 def is_tensor(value: object) -> builtins.bool:
@@ -283,10 +283,6 @@ def numel(input: Tensor) -> builtins.int:
 
 
 def __getattr__(name: str) -> object:
-    if name in _PACKAGES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _FUNCTIONS:
-        return getattr(importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("minitorch-trainer")
-    raise AttributeError(f"module 'minitorch' has no attribute {name!r}")
+    return _load(name)

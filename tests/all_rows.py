@@ -1,6 +1,12 @@
-"""Every row of every table."""
+"""Every row of every table: the two old tables, and each file of `tests/rows/`."""
+
+import importlib
+from pathlib import Path
 
 import nn_table
 import op_table
 
+_FILES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.py"))
 ROWS = [*op_table.ROWS, *nn_table.ROWS]
+for _file in _FILES:
+    ROWS += importlib.import_module(f"rows.{_file}").ROWS

@@ -1,5 +1,6 @@
 """Layers, losses and the Module that holds them, under PyTorch's names."""
 
+from ..lazy import lazy
 from ..tensor import Parameter
 from . import functional, init, utils
 from .activation import (
@@ -134,3 +135,7 @@ __all__ = [
     "init",
     "utils",
 ]
+
+# Layers that load on first use: the file that holds them, and their names.
+_HOLDERS: dict[str, str] = {}
+__getattr__, __dir__ = lazy(__name__, _HOLDERS)

@@ -126,6 +126,17 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
     return t
 
 
+def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method `name` of Tensor that puts the result of `function` into the tensor's memory."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return apply_(self, name, function, *args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place form of `{name.rstrip('_')}`."
+    return method
+
+
 def _shadow(t: Any) -> Any:
     """A Tensor with a copy of the values of `t` and its place in the graph."""
     old = wrap(t._array.copy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from . import (
     indexing,
     inplace,
     joining,
+    late,
     linalg,
     ordering,
     reduction,
@@ -20,6 +22,7 @@ from . import (
 )
 from . import elementwise as el
 from .families import is_operand
+from .inplace import in_place
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -27,15 +30,6 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         return function(other, self) if is_operand(other) else NotImplemented
 
     return call
-
-
-def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        return inplace.apply_(self, name, function, *args, **options)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"In-place form of `{name.rstrip('_')}`."
-    return method
 
 
 def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,6 +47,17 @@ class TensorMethods:
     """The operations as methods; each is the function of the same name."""
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Finds the operations that load on first use (`late.METHODS`) and keeps them."""
+        if name not in late.METHOD_HOLDER:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        module = importlib.import_module(f"{__package__}.{late.METHOD_HOLDER[name]}")
+        setattr(TensorMethods, name, getattr(module, name))
+        return getattr(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *late.METHOD_HOLDER})
 
     # operators
     __add__ = el.ADD.operator
@@ -178,38 +183,38 @@ class TensorMethods:
     outer, addmm, baddbmm = linalg.outer, linalg.addmm, linalg.baddbmm
 
     # in place
-    add_, sub_ = _in_place("add_", el.add), _in_place("sub_", el.sub)
-    mul_, div_ = _in_place("mul_", el.mul), _in_place("div_", el.divide)
+    add_, sub_ = in_place("add_", el.add), in_place("sub_", el.sub)
+    mul_, div_ = in_place("mul_", el.mul), in_place("div_", el.divide)
     pow_, neg_, abs_ = (
-        _in_place("pow_", el.pow),
-        _in_place("neg_", el.neg),
-        _in_place("abs_", el.abs),
+        in_place("pow_", el.pow),
+        in_place("neg_", el.neg),
+        in_place("abs_", el.abs),
     )
     exp_, log_, sqrt_ = (
-        _in_place("exp_", el.exp),
-        _in_place("log_", el.log),
-        _in_place("sqrt_", el.sqrt),
+        in_place("exp_", el.exp),
+        in_place("log_", el.log),
+        in_place("sqrt_", el.sqrt),
     )
-    rsqrt_, square_ = _in_place("rsqrt_", el.rsqrt), _in_place("square_", el.square)
-    reciprocal_ = _in_place("reciprocal_", el.reciprocal)
-    sin_, cos_ = _in_place("sin_", el.sin), _in_place("cos_", el.cos)
-    relu_, sigmoid_ = _in_place("relu_", el.relu), _in_place("sigmoid_", el.sigmoid)
-    tanh_ = _in_place("tanh_", el.tanh)
+    rsqrt_, square_ = in_place("rsqrt_", el.rsqrt), in_place("square_", el.square)
+    reciprocal_ = in_place("reciprocal_", el.reciprocal)
+    sin_, cos_ = in_place("sin_", el.sin), in_place("cos_", el.cos)
+    relu_, sigmoid_ = in_place("relu_", el.relu), in_place("sigmoid_", el.sigmoid)
+    tanh_ = in_place("tanh_", el.tanh)
     floor_, ceil_, round_ = (
-        _in_place("floor_", el.floor),
-        _in_place("ceil_", el.ceil),
-        _in_place("round_", el.round),
+        in_place("floor_", el.floor),
+        in_place("ceil_", el.ceil),
+        in_place("round_", el.round),
     )
-    clamp_ = clip_ = _in_place("clamp_", el.clamp)
-    clamp_min_ = _in_place("clamp_min_", el.clamp_min)
-    clamp_max_ = _in_place("clamp_max_", el.clamp_max)
-    lerp_, addcmul_ = _in_place("lerp_", el.lerp), _in_place("addcmul_", el.addcmul)
-    addcdiv_ = _in_place("addcdiv_", el.addcdiv)
-    masked_fill_ = _in_place("masked_fill_", el.masked_fill)
-    scatter_ = _in_place("scatter_", indexing.scatter)
-    scatter_add_ = _in_place("scatter_add_", indexing.scatter_add)
-    logical_not_ = _in_place("logical_not_", cmp.logical_not)
-    tril_, triu_ = _in_place("tril_", shape.tril), _in_place("triu_", shape.triu)
+    clamp_ = clip_ = in_place("clamp_", el.clamp)
+    clamp_min_ = in_place("clamp_min_", el.clamp_min)
+    clamp_max_ = in_place("clamp_max_", el.clamp_max)
+    lerp_, addcmul_ = in_place("lerp_", el.lerp), in_place("addcmul_", el.addcmul)
+    addcdiv_ = in_place("addcdiv_", el.addcdiv)
+    masked_fill_ = in_place("masked_fill_", el.masked_fill)
+    scatter_ = in_place("scatter_", indexing.scatter)
+    scatter_add_ = in_place("scatter_add_", indexing.scatter_add)
+    logical_not_ = in_place("logical_not_", cmp.logical_not)
+    tril_, triu_ = in_place("tril_", shape.tril), in_place("triu_", shape.triu)
     copy_, fill_, zero_ = inplace.copy_, inplace.fill_, inplace.zero_
 
     # random

@@ -1,5 +1,6 @@
 """The functions that layers are made of, under PyTorch's names."""
 
+from ...lazy import lazy
 from .activation import (
     celu,
     elu,
@@ -131,3 +132,7 @@ __all__ = [
     "threshold",
     "unfold",
 ]
+
+# Functions that load on first use: the file that holds them, and their names.
+_HOLDERS: dict[str, str] = {}
+__getattr__, __dir__ = lazy(__name__, _HOLDERS)

@@ -1,0 +1,38 @@
+"""Names of a package that load the module that holds them on first use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+
+
+def lazy(
+    package: str, holders: dict[str, str], modules: Iterable[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose names load late.
+
+    Args:
+        package: `__name__` of the package.
+        holders: Each module, relative to the package, with the names that it holds.
+        modules: Modules and packages that are names themselves.
+
+    Returns:
+        Two functions; assign them to `__getattr__` and `__dir__` of the package.
+    """
+    holder_of = {name: holder for holder, names in holders.items() for name in names.split()}
+    whole = frozenset(modules)
+
+    def load(name: str) -> object:
+        if name in whole:
+            return importlib.import_module(f"{package}.{name}")
+        if name not in holder_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{holder_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *holder_of, *whole})
+
+    return load, names

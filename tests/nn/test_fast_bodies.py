@@ -1,0 +1,60 @@
+"""Fast bodies agree with the definition of their operation, with and without compiled kernels."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from nn_table import ROWS
+from op_table import Row
+
+import minitorch as mt
+from minitorch.kernels import loader
+from minitorch.ops.fused import Fused
+
+# Embedding and the activations are primitives: their plain bodies are their definition.
+FUSED = [row for row in ROWS if not row.name.startswith("F.pad")]
+
+
+def _results(row: Row, dtype: str) -> list[Any]:
+    """Output and gradients for the last shapes of the row, as float64."""
+    shapes = next(s for s in row.shapes if all(all(shape) for shape in s))
+    xs = [mt.tensor(a).requires_grad_() for a in row.sample(shapes, np.dtype(dtype))]
+    y = row.call(mt, *xs)
+    weights = mt.linspace(0.5, 1.5, y.numel(), dtype=y.dtype).reshape(y.shape)
+    grads = mt.autograd.grad((y * weights).sum(), xs, allow_unused=True)
+    return [y.detach().numpy(), *[None if g is None else g.numpy() for g in grads]]
+
+
+def _compare(row: Row, dtype: str, expected: list[Any]) -> None:
+    tolerance = {"float32": 2e-5, "float64": 1e-10}[dtype]
+    for i, (a, b) in enumerate(zip(_results(row, dtype), expected, strict=True)):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.dtype == b.dtype
+            scale = max(1.0, float(np.abs(b).max()))
+            np.testing.assert_allclose(a, b, tolerance, tolerance * scale, err_msg=f"value {i}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("row", FUSED, ids=lambda row: row.name)
+def test_plain_bodies_and_definitions_agree(
+    row: Row, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = _results(row, dtype)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    _compare(row, dtype, fast)
+    monkeypatch.setattr(Fused, "__call__", lambda op, *xs, **options: op.definition(*xs, **options))
+    _compare(row, dtype, fast)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if "large" in r.name], ids=lambda row: row.name)
+def test_results_do_not_depend_on_the_number_of_threads(row: Row) -> None:
+    before = mt.get_num_threads()
+    results = []
+    try:
+        for number in (1, 2):
+            mt.set_num_threads(number)
+            results.append(_results(row, "float32")[0])
+    finally:
+        mt.set_num_threads(before)
+    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)

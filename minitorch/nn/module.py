@@ -84,19 +84,21 @@ class Module(tree.TreeNode):
         raise MissingAttributeError(self, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name, _ in tree.entries(self))})
+        return sorted(
+            {*super().__dir__(), *(name for held in tree.contents(self) for name, _ in held)}
+        )
 
     @property
     def _parameters(self) -> Mapping[str, Parameter]:
-        return MappingProxyType(dict(tree.own_parameters(self)))
+        return MappingProxyType(dict(tree.contents(self).parameters))
 
     @property
     def _buffers(self) -> Mapping[str, Tensor]:
-        return MappingProxyType(dict(tree.own_buffers(self)))
+        return MappingProxyType(dict(tree.contents(self).buffers))
 
     @property
     def _modules(self) -> Mapping[str, Module]:
-        return MappingProxyType(dict(tree.own_modules(self)))
+        return MappingProxyType(dict(tree.contents(self).modules))
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Declares `tensor` as a buffer: moved with the module, not trained.
@@ -153,11 +155,17 @@ class Module(tree.TreeNode):
     ) -> View[tuple[str, Module]]:
         """Yields (path, module) of this module and of everything below it, parents first."""
         seen = frozenset(memo or ())
-        return View(lambda: tree.walk_modules(self, prefix, remove_duplicate, set(seen)))
+        return View(lambda: self._walk(prefix, remove_duplicate, set(seen)))
+
+    def _walk(
+        self, prefix: str, remove_duplicate: bool, seen: set[int]
+    ) -> Iterator[tuple[str, Module]]:
+        walked = tree.walk(self, prefix, remove_duplicate, seen)
+        return ((path, module) for path, module, _ in walked)
 
     def modules(self) -> View[Module]:
         """Yields this module and everything below it, each once."""
-        return View(lambda: (m for _, m in tree.walk_modules(self, "", True, set())))
+        return View(lambda: (m for _, m, _ in tree.walk(self, "", True, set())))
 
     def named_children(self) -> View[tuple[str, Module]]:
         """Yields (name, module) of the direct children, each once."""
@@ -165,7 +173,7 @@ class Module(tree.TreeNode):
 
     def _children(self) -> Iterator[tuple[str, Module]]:
         seen: set[int] = set()
-        for name, child in tree.own_modules(self):
+        for name, child in tree.contents(self).modules:
             if id(child) not in seen:
                 seen.add(id(child))
                 yield name, child
@@ -184,29 +192,29 @@ class Module(tree.TreeNode):
             recurse: Look into children as well.
             remove_duplicate: False reports tied parameters at every path.
         """
-        own = tree.own_parameters
-        return View(lambda: tree.walk_leaves(self, own, prefix, recurse, remove_duplicate))
+        which = "parameters"
+        return View(lambda: tree.walk_leaves(self, which, prefix, recurse, remove_duplicate))
 
     def parameters(self, recurse: bool = True) -> View[Parameter]:
         """A view of the parameters, each once: iterate it as often as you like."""
-        own = tree.own_parameters
-        return View(lambda: (p for _, p in tree.walk_leaves(self, own, "", recurse, True)))
+        which = "parameters"
+        return View(lambda: (p for _, p in tree.walk_leaves(self, which, "", recurse, True)))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> View[tuple[str, Tensor]]:
         """Yields (path, tensor) of declared buffers and of plain tensors that need no gradient."""
-        own = tree.own_buffers
-        return View(lambda: tree.walk_leaves(self, own, prefix, recurse, remove_duplicate))
+        which = "buffers"
+        return View(lambda: tree.walk_leaves(self, which, prefix, recurse, remove_duplicate))
 
     def buffers(self, recurse: bool = True) -> View[Tensor]:
         """A view of the buffers, each once."""
-        own = tree.own_buffers
-        return View(lambda: (b for _, b in tree.walk_leaves(self, own, "", recurse, True)))
+        which = "buffers"
+        return View(lambda: (b for _, b in tree.walk_leaves(self, which, "", recurse, True)))
 
     def get_submodule(self, target: str) -> Module:
         """The module at the path `target`; `""` is this module."""
-        return self._at("submodule", target, tree.walk_modules(self, "", False, set()))
+        return self._at("submodule", target, self._walk("", False, set()))
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at the path `target`."""
@@ -290,7 +298,7 @@ class Module(tree.TreeNode):
                     parameter.grad = fn(parameter.grad.detach())
         done: dict[int, tuple[Tensor, Tensor]] = {}
         for module in self.modules():
-            for name, buffer in list(tree.own_buffers(module)):
+            for name, buffer in tree.contents(module).buffers:
                 if id(buffer) not in done:
                     done[id(buffer)] = buffer, fn(buffer)
                 setattr(module, name, done[id(buffer)][1])
@@ -428,7 +436,7 @@ class Module(tree.TreeNode):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indented(repr(m))}" for name, m in tree.own_modules(self)]
+        children = [f"({name}): {_indented(repr(m))}" for name, m in tree.contents(self).modules]
         name = self._get_name()
         if len(lines) == 1 and not children:
             return f"{name}({extra})"

@@ -11,7 +11,7 @@ from ..autograd import no_grad
 from ..errors import ArgumentError, CheckpointError, describe
 from ..ops.creation import from_numpy
 from ..tensor import Tensor
-from .tree import TreeNode, join, own_buffers, own_parameters, walk_modules
+from .tree import TreeNode, join, walk
 
 EXTRA_STATE = "_extra_state"
 
@@ -49,11 +49,11 @@ def _slots(module: TreeNode) -> dict[str, _Slot]:
             )
         slots[path] = _Slot(tensor, required)
 
-    for prefix, owner in walk_modules(module, "", False, set()):
+    for prefix, owner, held in walk(module, "", False, set()):
         declared = owner._declared
-        for name, parameter in own_parameters(owner):
+        for name, parameter in held.parameters:
             add(join(prefix, name), parameter, True)
-        for name, buffer in own_buffers(owner):
+        for name, buffer in held.buffers:
             if declared.get(name, True):
                 add(join(prefix, name), buffer, name in declared)
     return slots
@@ -64,7 +64,7 @@ def _extra_owners(module: TreeNode) -> dict[str, Any]:
 
     return {
         join(prefix, EXTRA_STATE): owner
-        for prefix, owner in walk_modules(module, "", False, set())
+        for prefix, owner, _ in walk(module, "", False, set())
         if type(owner).get_extra_state is not Module.get_extra_state
     }
 

@@ -8,7 +8,7 @@ those of children, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import ArgumentError
 from ..tensor import Parameter, Tensor
@@ -27,8 +27,24 @@ class TreeNode:
     _declared: dict[str, bool]
 
 
-_ENTRIES = (TreeNode, Tensor)
-_CONTAINERS = (list, tuple, dict)
+class Contents(NamedTuple):
+    """What a module itself holds, as (name, value) in the order of assignment."""
+
+    modules: list[tuple[str, Any]]
+    parameters: list[tuple[str, Any]]
+    buffers: list[tuple[str, Any]]
+
+
+_MODULE, _PARAMETER, _TENSOR, _CONTAINER, _OTHER = range(5)
+_kinds: dict[type, int] = {}
+
+
+def _kind_of(cls: type) -> int:
+    """How values of a class count; remembered, since walks ask for every attribute."""
+    bases: tuple[Any, ...] = (TreeNode, Parameter, Tensor, (list, tuple, dict), object)
+    kind = next(i for i, base in enumerate(bases) if issubclass(cls, base))
+    _kinds[cls] = kind
+    return kind
 
 
 class View(Generic[Item]):
@@ -49,47 +65,47 @@ class View(Generic[Item]):
         return next(self._iterator)
 
 
-def _inside(prefix: str, container: Any, open_ids: tuple[int, ...]) -> Named:
-    """Modules and parameters in a plain container; data (tensors, numbers) is not looked at."""
-    kinds = set(map(type, container.values() if isinstance(container, dict) else container))
-    if not any(issubclass(kind, (TreeNode, Parameter, *_CONTAINERS)) for kind in kinds):
-        return
-    if id(container) in open_ids:
+def _inside(found: Contents, prefix: str, container: Any, open_ids: tuple[int, ...]) -> None:
+    """Adds modules and parameters in a plain container; data in it is not looked at."""
+    values = container.values() if isinstance(container, dict) else container
+    kinds = {_kinds[c] if c in _kinds else _kind_of(c) for c in set(map(type, values))}
+    if kinds <= {_TENSOR, _OTHER} or id(container) in open_ids:
         return
     pairs = container.items() if isinstance(container, dict) else enumerate(container)
     for key, value in list(pairs):
-        if isinstance(value, TreeNode | Parameter):
-            yield f"{prefix}.{key}", value
-        elif isinstance(value, _CONTAINERS) and value:
-            yield from _inside(f"{prefix}.{key}", value, (*open_ids, id(container)))
+        kind = _kinds[type(value)]
+        if kind == _MODULE:
+            found.modules.append((f"{prefix}.{key}", value))
+        elif kind == _PARAMETER:
+            found.parameters.append((f"{prefix}.{key}", value))
+        elif kind == _CONTAINER and value:
+            _inside(found, f"{prefix}.{key}", value, (*open_ids, id(container)))
 
 
-def entries(module: TreeNode) -> Named:
-    """Yields (name, value) of the modules and tensors that `module` itself holds."""
-    for name, value in list(vars(module).items()):
-        if isinstance(value, _ENTRIES):
-            yield name, value
-        elif isinstance(value, _CONTAINERS) and value and name not in INTERNAL:
-            yield from _inside(name, value, ())
+def contents(module: TreeNode) -> Contents:
+    """The modules, parameters and buffers that `module` itself holds.
 
-
-def own_modules(module: TreeNode) -> Named:
-    """Yields (name, module) of the direct children."""
-    return ((name, value) for name, value in entries(module) if isinstance(value, TreeNode))
-
-
-def own_parameters(module: TreeNode) -> Named:
-    """Yields (name, parameter) of the parameters that `module` itself holds."""
-    return ((name, value) for name, value in entries(module) if isinstance(value, Parameter))
-
-
-def own_buffers(module: TreeNode) -> Named:
-    """Yields (name, tensor) of declared buffers and of plain tensors that need no gradient."""
-    declared = module._declared
-    for name, value in vars(module).items():
-        if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            if name in declared or not value.requires_grad:
-                yield name, value
+    Buffers are declared ones and plain tensors that need no gradient.
+    """
+    attributes = module.__dict__
+    if "training" not in attributes:
+        _raise_uninitialised(module)
+    found = Contents([], [], [])
+    for name, value in list(attributes.items()):
+        cls = type(value)
+        kind = _kinds[cls] if cls in _kinds else _kind_of(cls)
+        if kind == _OTHER:
+            continue
+        if kind == _PARAMETER:
+            found.parameters.append((name, value))
+        elif kind == _MODULE:
+            found.modules.append((name, value))
+        elif kind == _TENSOR:
+            if name in attributes["_declared"] or not value.requires_grad:
+                found.buffers.append((name, value))
+        elif value and name not in INTERNAL:
+            _inside(found, name, value, ())
+    return found
 
 
 def join(prefix: str, name: str) -> str:
@@ -97,8 +113,11 @@ def join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def walk_modules(module: TreeNode, prefix: str, remove_duplicate: bool, seen: set[int]) -> Named:
-    """Yields (path, module) from `module` downwards, parents first.
+Held = tuple[str, Any, Contents]
+
+
+def walk(module: TreeNode, prefix: str, remove_duplicate: bool, seen: set[int]) -> list[Held]:
+    """(path, module, contents) from `module` downwards, parents first.
 
     Args:
         module: Where to start; reported as `prefix`.
@@ -106,45 +125,58 @@ def walk_modules(module: TreeNode, prefix: str, remove_duplicate: bool, seen: se
         remove_duplicate: Report a module that is reachable twice only at its first path.
         seen: Ids of the modules that are not reported again.
     """
-    if id(module) in seen:
-        return
-    _check_initialised(module)
-    seen.add(id(module))
-    yield prefix, module
-    for name, child in own_modules(module):
-        yield from walk_modules(child, join(prefix, name), remove_duplicate, seen)
-    if not remove_duplicate:
-        seen.discard(id(module))
+    found: list[Held] = []
+
+    def visit(path: str, node: TreeNode) -> None:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        held = contents(node)
+        found.append((path, node, held))
+        for name, child in held.modules:
+            visit(f"{path}.{name}" if path else name, child)
+        if not remove_duplicate:
+            seen.discard(id(node))
+
+    visit(prefix, module)
+    return found
 
 
 def walk_leaves(
-    module: TreeNode,
-    own: Callable[[TreeNode], Named],
-    prefix: str,
-    recurse: bool,
-    remove_duplicate: bool,
+    module: TreeNode, which: str, prefix: str, recurse: bool, remove_duplicate: bool
 ) -> Named:
-    """Yields (path, tensor) for what `own` finds in each module below `module`."""
+    """(path, tensor) of everything below `module`.
+
+    Args:
+        module: Where to start.
+        which: `"parameters"` or `"buffers"`.
+        prefix: Put before every path.
+        recurse: Look into children as well.
+        remove_duplicate: Report a tensor that is reachable twice only at its first path.
+    """
+    field = Contents._fields.index(which)
+    if recurse:
+        owners = walk(module, prefix, remove_duplicate, set())
+    else:
+        owners = [(prefix, module, contents(module))]
     seen: set[int] = set()
-    owners = (
-        walk_modules(module, prefix, remove_duplicate, set()) if recurse else [(prefix, module)]
-    )
-    for path, owner in owners:
-        for name, leaf in own(owner):
+    found = []
+    for path, _, held in owners:
+        for name, leaf in held[field]:
             if remove_duplicate:
                 if id(leaf) in seen:
                     continue
                 seen.add(id(leaf))
-            yield join(path, name), leaf
+            found.append((f"{path}.{name}" if path else name, leaf))
+    return iter(found)
 
 
-def _check_initialised(module: TreeNode) -> None:
-    if "training" not in vars(module):
-        name = type(module).__name__
-        raise AttributeError(
-            f"{name}: a module must be initialised before it is used. {name}.__init__ did not call "
-            "super().__init__(). Make it the first line of __init__."
-        )
+def _raise_uninitialised(module: TreeNode) -> None:
+    name = type(module).__name__
+    raise AttributeError(
+        f"{name}: a module must be initialised before it is used. {name}.__init__ did not call "
+        "super().__init__(). Make it the first line of __init__."
+    )
 
 
 def check_name(owner: str, kind: str, name: str) -> None:

@@ -138,4 +138,4 @@ __all__ = [
 
 # Layers that load on first use: the file that holds them, and their names.
 _HOLDERS: dict[str, str] = {}
-__getattr__, __dir__ = lazy(__name__, _HOLDERS)
+__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parameter"))

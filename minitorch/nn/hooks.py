@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..autograd import Function, is_grad_enabled
+from ..autograd.handle import RemovableHandle
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
     from .module import Module
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward_pre", "forward", "backward_pre", "backward"
+SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
+KINDS = (FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD, SAVE_PRE, SAVE, LOAD_PRE, LOAD)
 
 
 class Hook:
@@ -39,14 +42,9 @@ class HookTable:
     __slots__ = ("kinds",)
 
     def __init__(self) -> None:
-        self.kinds: dict[str, dict[int, Hook]] = {
-            FORWARD_PRE: {},
-            FORWARD: {},
-            BACKWARD_PRE: {},
-            BACKWARD: {},
-        }
+        self.kinds: dict[str, dict[int, Any]] = {kind: {} for kind in KINDS}
 
-    def __getitem__(self, kind: str) -> list[Hook]:
+    def __getitem__(self, kind: str) -> list[Any]:
         return list(self.kinds[kind].values())
 
     def empty(self) -> bool:
@@ -54,57 +52,60 @@ class HookTable:
         return not any(self.kinds.values())
 
 
-class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away; also a context manager."""
+# The hooks of every module; `in_use` is what a call looks at.
+EVERYWHERE = HookTable()
+in_use: dict[str, HookTable] = {}
 
-    _next_id = 0
 
-    def __init__(self, module: Module, kind: str, hook: Hook, prepend: bool) -> None:
-        RemovableHandle._next_id += 1
-        self.id = RemovableHandle._next_id
-        self._module = module
-        self._kind = kind
-        table = module._hooks
-        if table is None:
-            table = module._hooks = HookTable()
-        hooks = table.kinds[kind]
-        table.kinds[kind] = {self.id: hook, **hooks} if prepend else {**hooks, self.id: hook}
+def register(module: Module, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
+    """Puts a hook into the table of `module`, which exists while there is a hook."""
+    table = module._hooks
+    if table is None:
+        table = module._hooks = HookTable()
 
-    def remove(self) -> None:
-        """Takes the hook away; calling it again does nothing."""
-        table = self._module._hooks
-        if table is not None:
-            table.kinds[self._kind].pop(self.id, None)
-            if table.empty():
-                self._module._hooks = None
+    def drop_table() -> None:
+        if module._hooks is not None and module._hooks.empty():
+            module._hooks = None
 
-    def __enter__(self) -> RemovableHandle:
-        return self
+    return RemovableHandle(table.kinds[kind], hook, prepend, drop_table)
 
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
+
+def register_everywhere(kind: str, hook: Any) -> RemovableHandle:
+    """Puts a hook before those that every module has of its own."""
+
+    def switch_off() -> None:
+        if EVERYWHERE.empty():
+            in_use.clear()
+
+    in_use["table"] = EVERYWHERE
+    return RemovableHandle(EVERYWHERE.kinds[kind], hook, after=switch_off)
+
+
+def hooks_of(module: Module, kind: str) -> list[Any]:
+    """The hooks of one kind that apply to `module`, those of every module first."""
+    own = module._hooks
+    return [*EVERYWHERE[kind], *(own[kind] if own is not None else ())]
 
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs `module.forward` between its hooks, with PyTorch's meaning of what hooks return."""
-    table = module._hooks
-    assert table is not None
     done: set[int] = set()
     try:
-        for hook in table[FORWARD_PRE]:
+        for hook in hooks_of(module, FORWARD_PRE):
             args, kwargs = _after_pre_hook(hook, hook(module, args, kwargs=kwargs), args, kwargs)
         watch = None
-        if (table[BACKWARD] or table[BACKWARD_PRE]) and is_grad_enabled():
-            watch = _BackwardWatch(module, table)
+        pre, full = hooks_of(module, BACKWARD_PRE), hooks_of(module, BACKWARD)
+        if (pre or full) and is_grad_enabled():
+            watch = _BackwardWatch(module, pre, full)
             args = watch.wrap_inputs(args)
         output = module.forward(*args, **kwargs)
-        for hook in table[FORWARD]:
+        for hook in hooks_of(module, FORWARD):
             done.add(id(hook))
             changed = hook(module, args, output, kwargs=kwargs)
             output = output if changed is None else changed
         return output if watch is None else watch.wrap_outputs(output)
     except Exception:
-        for hook in table[FORWARD]:
+        for hook in hooks_of(module, FORWARD):
             if hook.always_call and id(hook) not in done:
                 hook(module, args, None, kwargs=kwargs)
         raise
@@ -128,9 +129,9 @@ def _after_pre_hook(
 class _BackwardWatch:
     """Joins the gradients of a module's inputs and outputs for its full backward hooks."""
 
-    def __init__(self, module: Module, table: HookTable) -> None:
+    def __init__(self, module: Module, pre: list[Hook], full: list[Hook]) -> None:
         self.module = module
-        self.pre, self.hooks = table[BACKWARD_PRE], table[BACKWARD]
+        self.pre, self.hooks = pre, full
         self.input_places: list[int] = []
         self.input_count = 0
         self.grad_output: tuple[Any, ...] = ()

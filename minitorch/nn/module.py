@@ -11,19 +11,23 @@ from typing import Any, Self
 from .. import dtypes
 from ..device import device as Device
 from ..errors import ArgumentError
+from ..ops.creation import empty_like
 from ..tensor import Parameter, Tensor
 from . import hooks, state, tree
 from .convert import parse_to
-from .hooks import Hook, HookTable, RemovableHandle
+from .hook_methods import HookMethods
 from .tree import View, check_name
 
+_hooked_everywhere = hooks.in_use
 
-class Module(tree.TreeNode):
+
+class Module(HookMethods):
     """A layer or a model: a callable that holds parameters, buffers and other modules.
 
     The attributes are the tree. A `Parameter`, a `Module` and a plain tensor that needs no gradient
     (a buffer) count wherever they are attributes; parameters and modules count in plain lists,
-    tuples and dicts as well, under names such as `blocks.0.weight`.
+    tuples and dicts as well, under names such as `blocks.0.weight`. A plain tensor is saved if the
+    constructor set it; one that is set later needs `register_buffer` for that.
 
     Attributes:
         training: True in training mode; `train()` and `eval()` switch it in the whole tree.
@@ -37,16 +41,17 @@ class Module(tree.TreeNode):
         ...         return self.layers[1](self.layers[0](x).relu())
     """
 
-    _hooks: HookTable | None
+    _version: int = 1  # in the metadata of state dicts, for hooks that convert older ones
 
     def __init__(self) -> None:
         set_ = super().__setattr__
         set_("training", True)
         set_("_hooks", None)
         set_("_declared", {})
+        set_("_constants", set())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None:
+        if self._hooks is None and not _hooked_everywhere:
             return self.forward(*args, **kwargs)
         return hooks.call_with_hooks(self, args, kwargs)
 
@@ -62,18 +67,35 @@ class Module(tree.TreeNode):
     # Attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if (
-            type(value) is not Parameter
-            and value is not None
-            and isinstance(self.__dict__.get(name), Parameter)
-            and not isinstance(value, Parameter)
-        ):
+        if type(value) is not Parameter:
+            held = self.__dict__.get(name)
+            if value is not None and not isinstance(value, Tensor):
+                self._check_replaced(name, held, value)
+            elif isinstance(held, Parameter | Module) and value is not None:
+                self._check_replaced(name, held, value)
+            elif value is not None and not isinstance(held, Tensor):
+                tree.note_constant(self, name)
+        super().__setattr__(name, value)
+
+    def _check_replaced(self, name: str, held: Any, value: Any) -> None:
+        """Raises where a registered name would lose its kind, so that it fell out of the tree."""
+        owner, got = type(self).__name__, type(value).__name__
+        if isinstance(held, Parameter) and not isinstance(value, Parameter):
             raise TypeError(
-                f"{type(self).__name__}: parameter '{name}' can only be replaced by a Parameter or "
-                f"None. Got {type(value).__name__}, which would not be trained. Write "
+                f"{owner}: parameter '{name}' can only be replaced by a Parameter or "
+                f"None. Got {got}, which would not be trained. Write "
                 f"nn.Parameter(value), or self.{name}.data = value to change its values."
             )
-        super().__setattr__(name, value)
+        if isinstance(held, Module) and not isinstance(value, Module):
+            raise TypeError(
+                f"{owner}: module '{name}' can only be replaced by a Module or None. Got {got}. "
+                f"Delete the attribute first if it shall be something else: del self.{name}."
+            )
+        if name in self.__dict__.get("_declared", ()) and not isinstance(value, Tensor):
+            raise TypeError(
+                f"{owner}: buffer '{name}' can only be replaced by a Tensor or None. Got {got}. "
+                "Convert it with minitorch.tensor(...)."
+            )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -224,6 +246,30 @@ class Module(tree.TreeNode):
         """The buffer at the path `target`."""
         return self._at("buffer", target, self.named_buffers(remove_duplicate=False))
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts `module` at the path `target`, also into a plain list or dict.
+
+        Args:
+            target: The path, such as `blocks.0.attention`.
+            module: What is put there.
+            strict: Raise if there is no module at that path yet.
+
+        Raises:
+            AttributeError: The parent does not exist, or (`strict`) nothing is there yet.
+        """
+        if not isinstance(module, Module) or not target:
+            raise ArgumentError(
+                f"{type(self).__name__}.set_submodule: a non-empty path and a Module are needed. "
+                f"Got {target!r} and {type(module).__name__}."
+            )
+        if strict:
+            self.get_submodule(target)
+        holder, key = tree.locate(self, target)
+        if isinstance(holder, Module):
+            setattr(holder, key, module)
+        else:
+            holder[key] = module
+
     def _at(self, kind: str, target: str, named: Any) -> Any:
         found = dict(named)
         if target not in found:
@@ -289,15 +335,19 @@ class Module(tree.TreeNode):
 
         return self._apply(convert)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Moves all tensors to `device` without their values: what they hold then is arbitrary."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replaces every tensor of the tree by `fn` of it."""
-        for parameter in self.parameters():
+        for parameter in self.parameters(recurse):
             with state.no_grad():
                 parameter.data = fn(parameter.detach())
                 if parameter.grad is not None:
                     parameter.grad = fn(parameter.grad.detach())
         done: dict[int, tuple[Tensor, Tensor]] = {}
-        for module in self.modules():
+        for module in self.modules() if recurse else [self]:
             for name, buffer in tree.contents(module).buffers:
                 if id(buffer) not in done:
                     done[id(buffer)] = buffer, fn(buffer)
@@ -335,7 +385,7 @@ class Module(tree.TreeNode):
     # State
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
         """An ordered mapping from path to tensor, sharing memory with the module.
 
@@ -344,7 +394,28 @@ class Module(tree.TreeNode):
             prefix: Put before every name.
             keep_vars: True gives the parameters themselves instead of detached tensors.
         """
+        if args:  # PyTorch's old positional form
+            given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+            return self.state_dict(**given)
         return state.collect(self, destination, prefix, keep_vars)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Puts the tensors of this module itself into `destination`; subclasses may change it."""
+        state.save_own(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Takes the tensors of this module itself from `state_dict`; subclasses may change it."""
+        keys = missing_keys, unexpected_keys
+        state.load_own(self, state_dict, prefix, local_metadata, strict, *keys, error_msgs)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -353,7 +424,7 @@ class Module(tree.TreeNode):
 
         Args:
             state_dict: From path to tensor or array.
-            strict: Whether the names must match exactly. Plain tensor attributes may be missing.
+            strict: Whether the names must match exactly. Plain tensors may be missing.
             assign: Take over the given tensors (with their dtype) instead of copying.
 
         Returns:
@@ -374,55 +445,6 @@ class Module(tree.TreeNode):
             f"{type(self).__name__}: a class that overrides get_extra_state must override "
             "set_extra_state as well."
         )
-
-    # Hooks
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, args)` before every forward; what it returns replaces the arguments.
-
-        Args:
-            hook: The function; with `with_kwargs` it gets `(module, args, kwargs)`.
-            prepend: Run before the hooks that are there already.
-            with_kwargs: Pass keyword arguments too, and expect None or `(args, kwargs)`.
-        """
-        return RemovableHandle(self, hooks.FORWARD_PRE, Hook(hook, with_kwargs, False), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after every forward; its result replaces the output.
-
-        Args:
-            hook: The function; with `with_kwargs` it gets `(module, args, kwargs, output)`.
-            prepend: Run before the hooks that are there already.
-            with_kwargs: Pass keyword arguments too.
-            always_call: Also after an exception, with the output None.
-        """
-        return RemovableHandle(self, hooks.FORWARD, Hook(hook, with_kwargs, always_call), prepend)
-
-    def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` before the gradients of the module are computed."""
-        return RemovableHandle(self, hooks.BACKWARD_PRE, Hook(hook, False, False), prepend)
-
-    def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` once the gradients of all inputs are known.
-
-        What it returns replaces the gradients of the inputs.
-        """
-        return RemovableHandle(self, hooks.BACKWARD, Hook(hook, False, False), prepend)
-
-    register_backward_hook = register_full_backward_hook
 
     # Text
 

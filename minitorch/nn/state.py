@@ -11,7 +11,8 @@ from ..autograd import no_grad
 from ..errors import ArgumentError, CheckpointError, describe
 from ..ops.creation import from_numpy
 from ..tensor import Tensor
-from .tree import TreeNode, join, walk
+from .hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE, hooks_of
+from .tree import TreeNode, contents, is_saved
 
 EXTRA_STATE = "_extra_state"
 
@@ -32,61 +33,132 @@ class IncompatibleKeys(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """One tensor of a model; `required` is False for tensors that nobody declared."""
+    """One tensor of a module; `required` is False for tensors that nobody declared."""
 
+    path: str
     tensor: Tensor
     required: bool
 
 
-def _slots(module: TreeNode) -> dict[str, _Slot]:
-    slots: dict[str, _Slot] = {}
-
-    def add(path: str, tensor: Tensor, required: bool) -> None:
-        if path in slots:
-            raise ArgumentError(
-                f"{type(module).__name__}: two tensors have the path '{path}'. "
-                "Rename the attribute or the key of the dict that holds one of them."
-            )
-        slots[path] = _Slot(tensor, required)
-
-    for prefix, owner, held in walk(module, "", False, set()):
-        declared = owner._declared
-        for name, parameter in held.parameters:
-            add(join(prefix, name), parameter, True)
-        for name, buffer in held.buffers:
-            if declared.get(name, True):
-                add(join(prefix, name), buffer, name in declared)
-    return slots
+def _own(module: TreeNode, prefix: str) -> list[_Slot]:
+    """The tensors of `module` itself that its state holds."""
+    held = contents(module)
+    slots = [_Slot(prefix + name, tensor, True) for name, tensor in held.parameters]
+    return slots + [
+        _Slot(prefix + name, tensor, name in module._declared)
+        for name, tensor in held.buffers
+        if is_saved(module, name)
+    ]
 
 
-def _extra_owners(module: TreeNode) -> dict[str, Any]:
+def _check_new(owner: TreeNode, path: str, paths: set[str]) -> None:
+    if path in paths:
+        raise ArgumentError(
+            f"{type(owner).__name__}: two tensors have the path '{path}'. "
+            "Rename the attribute or the key of the dict that holds one of them."
+        )
+    paths.add(path)
+
+
+def _has_extra_state(module: Any) -> bool:
     from .module import Module
 
-    return {
-        join(prefix, EXTRA_STATE): owner
-        for prefix, owner, _ in walk(module, "", False, set())
-        if type(owner).get_extra_state is not Module.get_extra_state
-    }
+    return type(module).get_extra_state is not Module.get_extra_state
 
 
-def collect(module: TreeNode, destination: Any, prefix: str, keep_vars: bool) -> Any:
+class _Collecting:
+    """One `state_dict`: detached tensors by identity, so that ties stay ties, and what was seen."""
+
+    def __init__(self) -> None:
+        self.detached: dict[int, Tensor] = {}
+        self.paths: set[str] = set()
+        self.open: set[int] = set()
+
+
+def collect(module: Any, destination: Any, prefix: str, keep_vars: bool) -> Any:
     """Fills `destination` (a new OrderedDict if None) with the state of `module`.
 
     A tensor that has two paths is stored under both as the same object.
     """
-    destination = OrderedDict() if destination is None else destination
-    detached: dict[int, Tensor] = {}
-    for path, (tensor, _) in _slots(module).items():
-        if not keep_vars:
-            tensor = detached.setdefault(id(tensor), tensor.detach())
-        destination[prefix + path] = tensor
-    for path, owner in _extra_owners(module).items():
-        destination[prefix + path] = owner.get_extra_state()
+    if destination is None:
+        destination = OrderedDict()
+        destination._metadata = OrderedDict()
+    return _collect(module, destination, prefix, keep_vars, _Collecting())
+
+
+def _collect(module: Any, destination: Any, prefix: str, keep_vars: bool, memo: _Collecting) -> Any:
+    from .module import Module
+
+    memo.open.add(id(module))
+    for hook in hooks_of(module, SAVE_PRE):
+        hook(module, prefix, keep_vars)
+    metadata = {"version": module._version}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = metadata
+    if type(module)._save_to_state_dict is Module._save_to_state_dict:
+        save_own(module, destination, prefix, keep_vars, memo)
+    else:
+        module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in contents(module).modules:
+        if id(child) in memo.open:
+            continue
+        path = f"{prefix}{name}."
+        if type(child).state_dict is Module.state_dict:
+            _collect(child, destination, path, keep_vars, memo)
+        else:
+            child.state_dict(destination=destination, prefix=path, keep_vars=keep_vars)
+    for hook in hooks_of(module, SAVE):
+        changed = hook(module, destination, prefix, metadata)
+        destination = destination if changed is None else changed
+    memo.open.discard(id(module))
     return destination
 
 
+def save_own(
+    module: Any, destination: Any, prefix: str, keep_vars: bool, memo: _Collecting | None = None
+) -> None:
+    """Puts the tensors of `module` itself, and its extra state, into `destination`."""
+    memo = _Collecting() if memo is None else memo
+    for path, tensor, _ in _own(module, prefix):
+        _check_new(module, path, memo.paths)
+        if not keep_vars:
+            tensor = memo.detached.setdefault(id(tensor), tensor.detach())
+        destination[path] = tensor
+    if _has_extra_state(module):
+        destination[prefix + EXTRA_STATE] = module.get_extra_state()
+
+
+class _Loading:
+    """One `load_state_dict`: what fits is noted, and written once everything was looked at."""
+
+    def __init__(self, state: dict[str, Any], assign: bool) -> None:
+        self.state = state
+        self.assign = assign
+        self.found: list[tuple[_Slot, Tensor]] = []
+        self.unfit: list[str] = []
+        self.extra: list[tuple[Any, Any]] = []
+        self.names: set[str] = set()
+        self.tensors = 0
+        self.open: set[int] = set()
+        self.visited: list[Any] = []
+        self.foreign: list[str] = []  # where a module took what it wanted in its own way
+
+    def write(self) -> None:
+        """Writes what was found."""
+        with no_grad():
+            for slot, value in self.found:
+                _put(slot, value, self.assign)
+        for owner, value in self.extra:
+            owner.set_extra_state(value)
+
+    def unexpected(self) -> list[str]:
+        """The names that belong to nothing."""
+        foreign = tuple(self.foreign)
+        return [n for n in self.state if n not in self.names and not n.startswith(foreign)]
+
+
 def restore(
-    module: TreeNode, state_dict: Mapping[str, Any], strict: bool, assign: bool
+    module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool
 ) -> IncompatibleKeys:
     """Copies `state_dict` into the tensors of `module`; checks everything before the first copy.
 
@@ -99,29 +171,91 @@ def restore(
             f"load_state_dict: expected a mapping from names to tensors. Got "
             f"{type(state_dict).__name__}. Pass the result of state_dict() or of minitorch.load()."
         )
-    slots, extra = _slots(module), _extra_owners(module)
-    found = [name for name in slots if name in state_dict]
-    missing = [name for name, slot in slots.items() if slot.required and name not in state_dict]
-    missing += [name for name in extra if name not in state_dict]
-    unexpected = [name for name in state_dict if name not in slots and name not in extra]
-    values = {name: _as_tensor(name, state_dict[name]) for name in found}
-    unfit = [
-        f"{name} (model {describe(slots[name].tensor)}, given {describe(value)})"
-        for name, value in values.items()
-        if not _fits(slots[name].tensor, value)
-    ]
-    nothing = bool(slots) and bool(state_dict) and not found
-    if unfit or nothing or (strict and (missing or unexpected)):
-        raise CheckpointError(
-            _report(type(module).__name__, len(slots), len(found), missing, unexpected, unfit)
-        )
-    with no_grad():
-        for name, value in values.items():
-            _put(slots[name].tensor, value, assign)
-    for name, owner in extra.items():
-        if name in state_dict:
-            owner.set_extra_state(state_dict[name])
-    return IncompatibleKeys(missing, unexpected)
+    loading = _Loading(dict(state_dict), assign)
+    keys, errors = IncompatibleKeys([], []), list[str]()
+    versions = getattr(state_dict, "_metadata", {})
+    _look(module, "", loading, versions, keys, errors)
+    keys.unexpected_keys.extend(loading.unexpected())
+    nothing = bool(loading.tensors and state_dict) and not loading.found and not loading.foreign
+
+    def check(final: bool) -> None:
+        mismatch = strict and bool(keys.missing_keys or keys.unexpected_keys)
+        if loading.unfit or errors or nothing or (final and mismatch):
+            raise CheckpointError(_report(type(module).__name__, loading, keys, errors))
+
+    after = [(m, hook) for m in reversed(loading.visited) for hook in hooks_of(m, LOAD)]
+    check(final=not after)
+    loading.write()
+    for owner, hook in after:
+        hook(owner, keys)
+    check(final=True)
+    return keys
+
+
+def _look(
+    module: Any,
+    prefix: str,
+    loading: _Loading,
+    versions: Mapping[str, Any],
+    keys: IncompatibleKeys,
+    errors: list[str],
+) -> None:
+    """Lets `module` and everything below it note what they take."""
+    loading.open.add(id(module))
+    loading.visited.append(module)
+    metadata = {**versions.get(prefix[:-1], {}), "assign_to_params_buffers": loading.assign}
+    metadata["loading"] = loading
+    before = len(loading.names), loading.tensors
+    module._load_from_state_dict(loading.state, prefix, metadata, True, *keys, errors)
+    own = _own(module, prefix)
+    if own and before == (len(loading.names), loading.tensors):
+        loading.foreign.append(prefix)
+    for name, child in contents(module).modules:
+        if id(child) not in loading.open:
+            _look(child, f"{prefix}{name}.", loading, versions, keys, errors)
+    loading.open.discard(id(module))
+
+
+def load_own(
+    module: Any,
+    state_dict: dict[str, Any],
+    prefix: str,
+    local_metadata: dict[str, Any],
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+) -> None:
+    """Notes what `module` itself takes from `state_dict`; without a load around it, takes it."""
+    shared = local_metadata.get("loading")
+    loading = shared if shared is not None else _Loading(state_dict, False)
+    for hook in hooks_of(module, LOAD_PRE):
+        given = (state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
+        hook.function(*((module, *given) if hook.with_kwargs else given))
+    for slot in _own(module, prefix):
+        path, tensor, required = slot
+        _check_new(module, path, loading.names)
+        loading.tensors += 1
+        if path not in state_dict:
+            if required:
+                missing.append(path)
+            continue
+        value = _as_tensor(path, state_dict[path])
+        if _fits(slot, value):
+            loading.found.append((slot, value))
+        else:
+            loading.unfit.append(f"{path} (model {describe(tensor)}, given {describe(value)})")
+    if _has_extra_state(module):
+        path = prefix + EXTRA_STATE
+        loading.names.add(path)
+        if path in state_dict:
+            loading.extra.append((module, state_dict[path]))
+        else:
+            missing.append(path)
+    if shared is None and not loading.unfit:
+        loading.write()
+    elif shared is None:
+        errors.extend(loading.unfit)
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:
@@ -135,38 +269,39 @@ def _as_tensor(name: str, value: Any) -> Tensor:
     )
 
 
-def _fits(tensor: Tensor, value: Tensor) -> bool:
-    if tensor.shape != value.shape:
+def _fits(slot: _Slot, value: Tensor) -> bool:
+    """True if the tensor can take the value; a plain one also takes another shape, since what
+    changed its value may have changed its shape.
+    """
+    if slot.required and slot.tensor.shape != value.shape:
         return False
-    return dtypes.can_cast(value.dtype, tensor.dtype)
+    return dtypes.can_cast(value.dtype, slot.tensor.dtype)
 
 
-def _put(tensor: Tensor, value: Tensor, assign: bool) -> None:
+def _put(slot: _Slot, value: Tensor, assign: bool) -> None:
+    tensor, value = slot.tensor, value.detach()
     if assign:
-        tensor.data = value.detach()
+        tensor.data = value
+    elif tensor.shape == value.shape:
+        tensor.copy_(value)
     else:
-        tensor.copy_(value.detach())
+        tensor.data = value.to(device=tensor.device, dtype=tensor.dtype, copy=True)
 
 
-def _report(
-    owner: str,
-    total: int,
-    matched: int,
-    missing: list[str],
-    unexpected: list[str],
-    unfit: list[str],
-) -> str:
+def _report(owner: str, loading: _Loading, keys: IncompatibleKeys, errors: list[str]) -> str:
+    missing, unexpected = keys
     lines = [
         f"{owner}.load_state_dict: names, shapes and kinds of number must match. "
-        f"{matched - len(unfit)} of {total} tensors of the model do."
+        f"{len(loading.found)} of {loading.tensors} tensors of the model do."
     ]
     for count_of, names in (
         ("missing (the model has it, the file does not)", missing),
         ("unexpected (the file has it, the model does not)", unexpected),
-        ("of another shape or kind", unfit),
+        ("of another shape or kind", loading.unfit),
     ):
         if names:
             lines.append(f"  {len(names)} {count_of}: {', '.join(names)}")
+    lines += [f"  {error}" for error in errors]
     lines.append("  " + _advice(missing, unexpected))
     return "\n".join(lines)
 

@@ -7,7 +7,9 @@ those of children, as in PyTorch.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import ArgumentError
@@ -16,7 +18,7 @@ from ..tensor import Parameter, Tensor
 Item = TypeVar("Item")
 Named = Iterator[tuple[str, Any]]
 
-INTERNAL = frozenset({"training", "_hooks", "_declared"})
+INTERNAL = frozenset({"training", "_hooks", "_declared", "_constants"})
 """Attributes that hold a module's own state and are no part of the tree."""
 
 
@@ -25,6 +27,7 @@ class TreeNode:
 
     training: bool
     _declared: dict[str, bool]
+    _constants: set[str]
 
 
 class Contents(NamedTuple):
@@ -108,6 +111,36 @@ def contents(module: TreeNode) -> Contents:
     return found
 
 
+def is_saved(module: TreeNode, name: str) -> bool:
+    """True if state dicts hold the buffer `name`: it was registered so, or is a plain tensor that
+    the constructor set; one that came later, such as a kept activation, is moved but not saved.
+    """
+    return module._declared.get(name, name in module._constants)
+
+
+def note_constant(module: TreeNode, name: str) -> None:
+    """Notes whether the plain tensor that becomes attribute `name` is set by the constructor."""
+    attributes = module.__dict__
+    if "training" not in attributes or name in attributes["_declared"]:
+        return
+    if _in_constructor_of(module):
+        attributes["_constants"].add(name)
+    else:
+        attributes["_constants"].discard(name)
+
+
+def _in_constructor_of(module: TreeNode) -> bool:
+    """True if an `__init__` of this very object is running, also in a method called from it."""
+    frame: FrameType | None = sys._getframe(3)  # whoever sets the attribute
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__init__" and code.co_argcount:
+            if frame.f_locals.get(code.co_varnames[0]) is module:
+                return True
+        frame = frame.f_back
+    return False
+
+
 def join(prefix: str, name: str) -> str:
     """`"prefix.name"`, or `name` where there is no prefix."""
     return f"{prefix}.{name}" if prefix else name
@@ -186,3 +219,40 @@ def check_name(owner: str, kind: str, name: str) -> None:
             f"{owner}: the name of a {kind} must be a non-empty string without '.'. Got {name!r}. "
             "Dots separate the levels of the tree."
         )
+
+
+def locate(module: TreeNode, path: str) -> tuple[Any, Any]:
+    """The module, list or dict that holds what is at `path`, and its name or key there.
+
+    Raises:
+        AttributeError: A part of the path but the last does not exist.
+    """
+    holder: Any = module
+    *parents, last = path.split(".")
+    for name in parents:
+        if isinstance(holder, TreeNode):
+            holder = holder.__dict__.get(name)
+        elif isinstance(holder, dict | list | tuple):
+            key = _key(holder, name)
+            holder = holder[key] if key is not None else None
+        if not isinstance(holder, TreeNode | dict | list | tuple):
+            _raise_no_place(module, path)
+    if isinstance(holder, TreeNode):
+        return holder, last
+    key = _key(holder, last)
+    if key is None or isinstance(holder, tuple):
+        _raise_no_place(module, path)
+    return holder, key
+
+
+def _key(container: Any, name: str) -> Any:
+    """The key or position that the path calls `name`, or None."""
+    keys = container if isinstance(container, dict) else range(len(container))
+    return next((key for key in keys if str(key) == name), None)
+
+
+def _raise_no_place(module: TreeNode, path: str) -> None:
+    raise AttributeError(
+        f"{type(module).__name__}: there is no place '{path}' in this tree. Every part of the path "
+        "but the last must exist, and tuples cannot be changed; named_modules() lists the paths."
+    )

@@ -36,6 +36,7 @@ _VERSION = "1"
 _START = b'{"__metadata__":{"minitorch.sha256":"'
 _DIGEST_AT = 8 + len(_START)
 _NO_DIGEST = b"0" * 64
+_LEGACY = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"  # the first value in such a file
 _MAX_HEADER = 100_000_000
 _PICKLE = (
     "which can run any code when it is loaded, so it is refused. Read it with the program that "
@@ -75,7 +76,7 @@ def write(file: Any, tree: str, entries: dict[str, Any]) -> None:
     digest = hashlib.sha256(raw)
     file.write(raw)
     for name in ordered:
-        values = _bytes_of(entries[name])
+        values = bytes_of(entries[name])
         digest.update(values)
         file.write(values)
     end = file.tell()
@@ -107,7 +108,7 @@ def read_header(file: Any, where: str) -> Header:
     if not raw.startswith(_START, 8):
         raise CheckpointError(
             f"load: {where} is a safetensors file that minitorch.save did not write, so it holds "
-            "no tree and no digest. Read it with safetensors.numpy.load_file."
+            "no tree and no digest. Read it with minitorch.io.load_file."
         )
     digest = raw[_DIGEST_AT : _DIGEST_AT + 64]
     try:
@@ -117,7 +118,7 @@ def read_header(file: Any, where: str) -> Header:
         if not isinstance(tree, str):
             raise TypeError("the tree is not a text")
         pairs = set(json.loads(metadata["minitorch.complex128"]))
-        slots, used = _slots(fields, pairs)
+        slots, used = read_slots(fields, pairs)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise damaged(where, f"its header cannot be read ({error})") from error
     if version != _VERSION:
@@ -146,7 +147,7 @@ def read_arrays(file: Any, header: Header, where: str) -> Iterator[tuple[str, np
             array = np.empty(shape, dtype)
         except ValueError as error:
             raise damaged(where, f"{name!r} cannot have the shape {shape} ({error})") from error
-        values = _flat_bytes(array)
+        values = flat_bytes(array)
         if file.readinto(values) != len(values):
             raise damaged(where, f"it ends within {name!r}")
         digest.update(values)
@@ -186,7 +187,7 @@ def _header(tree: str, entries: dict[str, Any]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def _slots(fields: dict[str, Any], pairs: set[str]) -> tuple[dict[str, Any], int]:
+def read_slots(fields: dict[str, Any], pairs: set[str]) -> tuple[dict[str, Any], int]:
     """Check the array fields of a header; return the slots by name, and the bytes they need."""
     slots: dict[str, Any] = {}
     offset = 0
@@ -206,12 +207,14 @@ def _slots(fields: dict[str, Any], pairs: set[str]) -> tuple[dict[str, Any], int
     return slots, offset
 
 
-def _bytes_of(array: Any) -> memoryview:
+def bytes_of(array: Any) -> memoryview:
+    """The values of an array of any device as they stand in a file."""
     host = np.ascontiguousarray(backend.to_host(array), DTYPES[CODES[array.dtype]])
-    return _flat_bytes(host)
+    return flat_bytes(host)
 
 
-def _flat_bytes(array: np.ndarray) -> memoryview:
+def flat_bytes(array: np.ndarray) -> memoryview:
+    """The memory of a contiguous array."""
     flat: Any = array.reshape(-1).view(np.uint8)
     return memoryview(flat)
 
@@ -224,8 +227,13 @@ def damaged(where: str, what: str) -> CheckpointError:
 def _kind(prefix: bytes) -> str:
     if prefix[:4] == b"PK\x03\x04":
         return (
-            "is a zip archive, as torch.save and numpy.savez write it. PyTorch's holds a pickle, "
-            f"{_PICKLE}"
+            "is a zip archive, as torch.save and numpy.savez write it, and no state tree. Read "
+            "PyTorch's with minitorch.load, NumPy's with numpy.load."
+        )
+    if prefix[2 : 2 + len(_LEGACY)] == _LEGACY:
+        return (
+            "is in PyTorch's format before 1.6, a row of pickles. Write it again in PyTorch: "
+            "torch.save(torch.load(path), path)."
         )
     if prefix[:2] in (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5"):
         return f"is a pickle, {_PICKLE}"

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def load_tree(path: Path, *, map_location: Any = None) -> Any:
         CheckpointError: the file is of another kind, cut short or damaged.
         FileNotFoundError: there is no such file.
     """
-    target = _target(map_location)
+    target = _locator(map_location)("cpu")
     with open(path, "rb") as file:
         return _read(file, repr(os.fspath(path)), target)
 
@@ -95,20 +96,52 @@ def save(obj: Any, f: Any) -> None:
     container.write(f, _to_text(structure), entries)
 
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
-    """Read a state tree, as `load_tree` does, under PyTorch's name.
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: None = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+) -> Any:
+    """Read a state tree, as `load_tree` does, or a file of `torch.save`, under PyTorch's name.
+
+    Of PyTorch's files (the zip archives of 1.6 and later) tensors, Parameters, numbers, texts,
+    None, dtypes, sizes, and dicts, lists, tuples and sets of them are read; anything else is
+    refused by its name, because nothing in a file is executed.
 
     Args:
         f: a path, or a seekable binary file that holds nothing else from its position on.
-        map_location: the device for the tensors; None means the CPU.
-        weights_only: accepted for PyTorch's signature; a file never holds anything to execute.
+        map_location: the device for the tensors; None means the CPU. For PyTorch's files also a
+            dict from places in the file to devices, or `lambda storage, place: storage` (the CPU).
+        pickle_module: None; no pickle module is ever used.
+        weights_only: accepted for PyTorch's signature: False permits nothing more.
+        mmap: accepted for PyTorch's signature; files are read.
 
     Raises:
-        CheckpointError: as for `load_tree`.
+        CheckpointError: the file holds anything else, is of another kind, cut short or damaged.
+        FileNotFoundError: there is no such file.
     """
+    if pickle_module is not None:
+        raise ArgumentError(
+            f"load: pickle_module must be None: nothing is unpickled. Got {pickle_module!r}. "
+            "Leave it out."
+        )
     if not hasattr(f, "read"):
-        return load_tree(f, map_location=map_location)
-    return _read(f, "the file object", _target(map_location))
+        with open(f, "rb") as file:
+            return _read_any(file, repr(os.fspath(f)), map_location)
+    return _read_any(f, "the file object", map_location)
+
+
+def _read_any(file: Any, where: str, map_location: Any) -> Any:
+    start = file.tell()
+    is_archive = file.read(4) == b"PK\x03\x04"
+    file.seek(start)
+    if is_archive:
+        from .torch_file import read_torch
+
+        return read_torch(file, where, _locator(map_location))
+    return _read(file, where, _locator(map_location)("cpu"))
 
 
 def _read(file: Any, where: str, target: device | None) -> Any:
@@ -136,8 +169,26 @@ def _target(map_location: Any) -> device | None:
     if map_location is None or isinstance(map_location, device):
         return map_location
     if not isinstance(map_location, str):
-        raise ArgumentError(
-            "load: map_location must be a device, its name or None. Got "
-            f"{type(map_location).__name__}. Load to the CPU and move tensors with to()."
-        )
+        raise _bad_location(map_location)
     return device(map_location)
+
+
+def _locator(map_location: Any) -> Callable[[str], device | None]:
+    """From the place of a tensor in a file to its device."""
+    if isinstance(map_location, dict):
+        places = {str(place): _target(target) for place, target in map_location.items()}
+        return places.get
+    if callable(map_location):
+        if map_location(stand_in := object(), "cpu") is not stand_in:
+            raise _bad_location(map_location)
+        return lambda place: None
+    target = _target(map_location)
+    return lambda place: target
+
+
+def _bad_location(map_location: Any) -> ArgumentError:
+    return ArgumentError(
+        "load: map_location must be a device, its name, a dict of such, a function that returns "
+        f"the storage it gets, or None. Got {type(map_location).__name__}. Load to the CPU and "
+        "move tensors with to()."
+    )

@@ -156,7 +156,7 @@ def die(*args):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args)
 
-owner = {"_bytes_of": container}.get(sys.argv[2], atomic.os)
+owner = {"bytes_of": container}.get(sys.argv[2], atomic.os)
 real = getattr(owner, sys.argv[2])
 setattr(owner, sys.argv[2], die)
 io.save_tree(sys.argv[1], {"values": np.ones(1000), "more": np.ones(10**6)})
@@ -166,7 +166,7 @@ io.save_tree(sys.argv[1], {"values": np.ones(1000), "more": np.ones(10**6)})
 @POSIX
 @pytest.mark.parametrize(
     ("call", "number", "kept"),
-    [("_bytes_of", 2, OLD), ("fsync", 1, OLD), ("replace", 1, OLD), ("fsync", 2, NEW)],
+    [("bytes_of", 2, OLD), ("fsync", 1, OLD), ("replace", 1, OLD), ("fsync", 2, NEW)],
 )
 def test_a_killed_save_leaves_one_whole_file(call, number, kept, path):
     command = [sys.executable, "-c", KILLED, str(path), call, str(number)]

@@ -45,7 +45,7 @@ def tensor_repr(t: Any) -> str:
     notes = []
     if t.device.type != "cpu":
         notes.append(f"device='{t.device}'")
-    default = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
+    default = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.result_type(1j))
     if t.dtype not in default or (not host.size and t.dtype is not default[0]):
         notes.append(f"dtype={t.dtype}")
     if not host.size and host.ndim != 1:
@@ -68,8 +68,9 @@ def _numbers(host: np.ndarray) -> str:
         "separator": ", ",
         "prefix": "tensor(",
     }
-    if host.dtype.kind == "f":
-        finite = host[np.isfinite(host)]
+    if host.dtype.kind in "fc":
+        parts = np.concatenate([host.real.reshape(-1), host.imag.reshape(-1)])
+        finite = parts[np.isfinite(parts)] if host.dtype.kind == "c" else host[np.isfinite(host)]
         whole = bool((finite == np.trunc(finite)).all())
         magnitude = np.abs(finite[finite != 0])
         wide = magnitude.size and (
@@ -79,7 +80,8 @@ def _numbers(host: np.ndarray) -> str:
             or (magnitude.min() < 1e-4 and not whole)
         )
         if wide:
-            settings["formatter"] = {"float_kind": lambda x: f"{x:.{options.precision}e}"}
+            kinds = ("float_kind", "complex_kind")
+            settings["formatter"] = dict.fromkeys(kinds, lambda x: f"{x:.{options.precision}e}")
         elif not whole:
             settings["floatmode"] = "fixed"
     return np.array2string(host, **settings)

@@ -183,10 +183,10 @@ class Tensor(Conversions):
                 f"requires_grad_: only leaves can be switched off. Got {describe(self)} made by "
                 f"{self._node.op.name}. Use detach()."
             )
-        if requires_grad and self._array.dtype.kind not in "fV":
+        if requires_grad and self._array.dtype.kind not in "fVc":
             raise DtypeError(
-                f"requires_grad_: only floating tensors have gradients (complex ones have no "
-                f"rules here). Got {describe(self)}. Convert with .float()."
+                f"requires_grad_: only floating and complex tensors have gradients. "
+                f"Got {describe(self)}. Convert with .float()."
             )
         self._rg = bool(requires_grad)
         return self
@@ -255,7 +255,7 @@ class Tensor(Conversions):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise DtypeError(f"data: a Tensor is needed. Got {type(value).__name__}.")
-        if self._rg and value._array.dtype.kind not in "fV":
+        if self._rg and value._array.dtype.kind not in "fVc":
             raise DtypeError(
                 f"data: a tensor that requires grad holds floats. Got {describe(value)}. "
                 "Convert with .float()."

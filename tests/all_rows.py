@@ -7,6 +7,5 @@ import nn_table
 import op_table
 
 _FILES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.py"))
-ROWS = [*op_table.ROWS, *nn_table.ROWS]
-for _file in _FILES:
-    ROWS += importlib.import_module(f"rows.{_file}").ROWS
+FAMILIES = [row for file in _FILES for row in importlib.import_module(f"rows.{file}").ROWS]
+ROWS = [*op_table.ROWS, *nn_table.ROWS, *FAMILIES]

@@ -21,7 +21,8 @@ class Row:
         call: `call(m, *tensors)`.
         shapes: Sets of input shapes; the first is used where one is enough.
         low, high: Range of the sampled values, away from kinks and poles.
-        exempt: Property name to the reason why it is not tested.
+        exempt: Property name to the reason why it is not tested. On a device, `waits` and
+            `uploads` say why the host waits for it or sends values.
         integers: The operation also takes integers.
         seed: Of the sample.
     """

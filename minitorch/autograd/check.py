@@ -27,11 +27,11 @@ def gradcheck(
 ) -> bool:
     """Compares the gradients of `func` with central differences, element by element.
 
-    `∂f/∂x_i ≈ (f(x + ε e_i) - f(x - ε e_i)) / 2ε`.
+    `∂f/∂x_i ≈ (f(x + ε e_i) - f(x - ε e_i)) / 2ε`; complex elements count as two real ones.
 
     Args:
         func: Gives a Tensor or a tuple of them.
-        inputs: A Tensor or a tuple; those that require grad must be float64.
+        inputs: A Tensor or a tuple; those that require grad must be float64 or complex128.
         eps: The step ε.
         atol: Absolute tolerance.
         rtol: Relative tolerance.
@@ -44,7 +44,7 @@ def gradcheck(
         True if all gradients agree.
 
     Raises:
-        ArgumentError: An input that requires grad is not float64.
+        ArgumentError: An input that requires grad is neither float64 nor complex128.
         GraphError: A gradient is wrong, or an output lost its graph; the message names output,
             input and values.
     """
@@ -55,10 +55,10 @@ def gradcheck(
     if not checked:
         raise ArgumentError("gradcheck: at least one input must require grad.")
     for i, x in checked:
-        if x._array.dtype != np.float64:
+        if x._array.dtype not in (np.float64, np.complex128):
             raise ArgumentError(
-                f"gradcheck: inputs must be float64, or rounding hides errors. Input {i} is "
-                f"{describe(x)}. Convert it with .double()."
+                f"gradcheck: inputs must be float64 or complex128, or rounding hides errors. "
+                f"Input {i} is {describe(x)}. Convert it with .double()."
             )
     outputs = _outputs(func(*inputs))
     for k, y in enumerate(outputs):
@@ -116,7 +116,10 @@ def gradgradcheck(
     outputs = [y for y in _outputs(func(*inputs)) if y.requires_grad]
     if grad_outputs is None:
         rng = np.random.Generator(np.random.Philox(0))
-        grad_outputs = [wrap(rng.standard_normal(y._array.shape)).requires_grad_() for y in outputs]
+        grad_outputs = [
+            wrap(backend.from_host(_random(rng, y._array), y.device)).requires_grad_()
+            for y in outputs
+        ]
     elif isinstance(grad_outputs, primitive.Tensor):
         grad_outputs = [grad_outputs]
     n = len(inputs)
@@ -160,7 +163,7 @@ def _lost(
     atol: float,
 ) -> str:
     """What is wrong with an output without a graph, which must not depend on the inputs."""
-    if y._array.dtype.kind not in "fV":
+    if y._array.dtype.kind not in "fVc":
         return ""
     for i, x in checked:
         numeric = _numeric(func, inputs, x, k, eps)
@@ -185,12 +188,12 @@ def _directional(
 ) -> str:
     """What is wrong with `vᵀ J u` for random directions, or an empty text."""
     rng = np.random.Generator(np.random.Philox(1))
-    v = rng.standard_normal(y._array.shape).astype(y._array.dtype)
+    v = _random(rng, y._array).astype(y._array.dtype)
     seed = wrap(backend.from_host(np.asarray(v), y.device))
     found = engine.grad(y, [x for _, x in checked], seed, retain_graph=True, allow_unused=True)
     for (i, x), g in zip(checked, found, strict=True):
-        u = np.asarray(rng.standard_normal(x._array.shape))
-        analytic = 0.0 if g is None else float((backend.to_host(g._array) * u).sum())
+        u = _random(rng, x._array)
+        analytic = 0.0 if g is None else _inner(u, g)
         numeric = _along(func, inputs, x, k, backend.from_host(u, x.device), v, eps)
         if not np.isclose(analytic, numeric, rtol=rtol, atol=atol, equal_nan=True):
             return (
@@ -210,44 +213,64 @@ def _along(
     try:
         for step in (eps, -eps):
             x._array[...] = before + step * u
-            values.append(float((backend.to_host(_outputs(func(*inputs))[k]._array) * v).sum()))
+            values.append(_inner(v, _outputs(func(*inputs))[k]))
     finally:
         x._array[...] = before
     return (values[0] - values[1]) / (2 * eps)
 
 
+def _random(rng: np.random.Generator, like: Any) -> np.ndarray:
+    """Standard normal numbers, float64 or complex128, in the shape of an array."""
+    values = np.asarray(rng.standard_normal(like.shape))
+    return values + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else values
+
+
+def _inner(v: np.ndarray, y: Any) -> float:
+    """`Re Σ conj(v) y`."""
+    return float((v.conj() * backend.to_host(y._array)).real.sum())
+
+
+def _parts(array: Any) -> list[Any]:
+    """The array, or the views of its real and imaginary parts."""
+    return [array.real, array.imag] if array.dtype.kind == "c" else [array]
+
+
+def _real_vector(array: Any) -> np.ndarray:
+    """The values as float64[elements], for complex ones float64[2 * elements]."""
+    parts = [part.astype(np.float64).reshape(-1) for part in _parts(backend.to_host(array))]
+    return np.concatenate(parts)
+
+
 def _analytic(y: Any, xs: Sequence[Any]) -> list[np.ndarray]:
     """For each input the Jacobian, float64[outputs, inputs]."""
     rows: list[list[np.ndarray]] = [[] for _ in xs]
-    for j in range(y._array.size):
-        seed = np.zeros(y._array.size, dtype=y._array.dtype)
-        seed[j] = 1
-        g = wrap(backend.from_host(seed.reshape(y._array.shape), y.device))
-        found = engine.grad(y, xs, g, retain_graph=True, allow_unused=True)
-        for row, x, d in zip(rows, xs, found, strict=True):
-            flat = np.zeros(x._array.size) if d is None else backend.to_host(d._array).reshape(-1)
-            row.append(flat.astype(np.float64))
-    return [
-        np.array(row).reshape(y._array.size, x._array.size) for row, x in zip(rows, xs, strict=True)
-    ]
+    host = y._array
+    for unit in (1, 1j) if host.dtype.kind == "c" else (1,):
+        for j in range(host.size):
+            seed = np.zeros(host.size, dtype=host.dtype)
+            seed[j] = unit
+            g = wrap(backend.from_host(seed.reshape(host.shape), y.device))
+            found = engine.grad(y, xs, g, retain_graph=True, allow_unused=True)
+            for row, x, d in zip(rows, xs, found, strict=True):
+                row.append(_real_vector(np.zeros_like(x._array) if d is None else d._array))
+    sizes = [sum(part.size for part in _parts(x._array)) for x in xs]
+    return [np.array(row).reshape(len(row), size) for row, size in zip(rows, sizes, strict=True)]
 
 
 def _numeric(func: Callable[..., Any], inputs: Any, x: Any, k: int, eps: float) -> np.ndarray:
     """The Jacobian of output `k` by `x` from central differences."""
-    flat = x._array.reshape(-1) if x._array.flags.c_contiguous else None
     columns = []
-    for i in range(x._array.size):
-        place = (i,) if flat is not None else np.unravel_index(i, x._array.shape)
-        memory = flat if flat is not None else x._array
-        before = memory[place].item()
-        values = []
-        try:
-            for step in (eps, -eps):
-                memory[place] = before + step
-                y = _outputs(func(*inputs))[k]
-                values.append(backend.to_host(y._array).astype(np.float64).reshape(-1).copy())
-        finally:
-            memory[place] = before
-        columns.append((values[0] - values[1]) / (2 * eps))
-    size = _outputs(func(*inputs))[k]._array.size
-    return np.array(columns).reshape(x._array.size, size).T
+    for part in _parts(x._array):
+        for i in range(part.size):
+            place = np.unravel_index(i, part.shape)
+            before = part[place].item()
+            values = []
+            try:
+                for step in (eps, -eps):
+                    part[place] = before + step
+                    values.append(_real_vector(_outputs(func(*inputs))[k]._array).copy())
+            finally:
+                part[place] = before
+            columns.append((values[0] - values[1]) / (2 * eps))
+    size = _real_vector(_outputs(func(*inputs))[k]._array).size
+    return np.array(columns).reshape(len(columns), size).T

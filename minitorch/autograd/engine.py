@@ -3,6 +3,10 @@
 Inputs of an operation have smaller sequence numbers than the operation, so that a heap ordered by
 falling numbers visits every node after all of its consumers. Nothing recurses: a chain of any
 length needs no stack.
+
+Between operations flows `h = ∂L/∂x - i ∂L/∂y` for `z = x + iy`, with which rules of holomorphic
+operations read like those of real ones. Users see PyTorch's gradient, its conjugate: `as_seen`
+stands where gradients come in and go out.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 from .. import backend
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
-from ..ops.primitive import OUT, Op, cast, wrap
+from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
 from .mode import quiet, recording_level, state
 from .node import Node, where
 
@@ -239,7 +243,7 @@ ALIAS = _Alias()
 
 def _run_hook(hook: Callable[[Any], Any], g: Any, create_graph: bool) -> Any:
     """Shows `g` to a user's hook; what it returns takes the place of `g`."""
-    seen = g if create_graph else wrap(g)
+    seen = as_seen(g if create_graph else wrap(g))
     result = hook(seen)
     if result is None:
         return g
@@ -249,7 +253,7 @@ def _run_hook(hook: Callable[[Any], Any], g: Any, create_graph: bool) -> Any:
             f"Got {describe(result)} for {describe(seen)}. Return a tensor like the one received, "
             "or None."
         )
-    return result if create_graph else result._array
+    return as_seen(result if create_graph else result._array)
 
 
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
@@ -268,13 +272,15 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
     """Adds `g` to `leaf.grad`; copies where the memory of `g` is not ours alone."""
     array = leaf._array
     if create_graph:
-        g = cast(g, array.dtype)
+        g = fitted(g, array.dtype)
         leaf._grad = g if leaf._grad is None else leaf._grad + g
     else:
         if not backend.is_array(g):
             g = np.asarray(g)
         if g.dtype != array.dtype:
-            g, fresh = g.astype(array.dtype), True
+            g, fresh = fitted(g, array.dtype), True
+        elif array.dtype.kind == "c":
+            g, fresh = g.conj(), True
         if g.shape != array.shape:
             g = sum_to(g, array.shape)
         present = leaf._grad
@@ -395,7 +401,7 @@ def grad(
         if g is None and materialize_grads:
             g = backend.namespace(t._array).zeros_like(t._array)
         elif g is not None:
-            g = cast(g, t._array.dtype)
+            g = fitted(g, t._array.dtype)
         results.append(wrap(g) if g is not None and not hasattr(g, "_array") else g)
     return tuple(results)
 
@@ -466,6 +472,11 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
                 )
             if array.dtype.kind in "iub":
                 raise DtypeError(f"{name}: {describe(t)} is not differentiable. Use a float.")
+            if array.dtype.kind == "c":
+                raise GraphError(
+                    f"{name}: a gradient is implied only for real outputs. Got {describe(t)}. "
+                    "Take .abs(), .real or .imag first, or pass the gradient."
+                )
             out.append(backend.namespace(array).ones_like(array))
             continue
         if g._array.shape != array.shape:
@@ -474,5 +485,5 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
                 f"Got {describe(g)} for {describe(t)}."
             )
         primitive.check_same_device(name, [t, g])
-        out.append(g if g.requires_grad else cast(g._array, array.dtype))
+        out.append(as_seen(g if g.requires_grad else cast(g._array, array.dtype)))
     return out

@@ -10,7 +10,7 @@ from .. import backend
 from ..errors import GraphError, describe
 from ..ops import primitive
 from ..ops.inplace import rebase
-from ..ops.primitive import Op, edge_of, new_node, shares_memory, version_of, wrap
+from ..ops.primitive import Op, as_seen, edge_of, new_node, shares_memory, version_of, wrap
 from .engine import OUTPUT_OF
 from .mode import no_grad, recording_level, state
 
@@ -132,7 +132,7 @@ class _CustomOp(Op):
                     f"{self.name}.backward: the gradient of input {i} must have its shape "
                     f"{shape}. Got {describe(g)}."
                 )
-            out.append(g if g is None or on_tensors else g._array)
+            out.append(g if g is None else as_seen(g if on_tensors else g._array))
         return out
 
 
@@ -142,7 +142,7 @@ def _received(g: Any, like: Any, materialize: bool) -> Any:
             return None
         shape, dtype, where = like
         return wrap(backend.get(where.type).xp.zeros(shape, dtype=dtype))
-    return g if isinstance(g, primitive.Tensor) else wrap(g)
+    return as_seen(g if isinstance(g, primitive.Tensor) else wrap(g))
 
 
 class Function:

@@ -43,6 +43,8 @@ def _pow_by(a: Any, b: Any) -> Any:
 
 def _pow_exponent(a: Any, b: Any, out: Any) -> Any:
     """d(a**b)/db: 0 where a is 0 and b is not negative."""
+    if raw(a).dtype.kind == "c":
+        return where(a == 0, zeros_like(out), out * log(where(a == 0, ones_like(a), a)))
     safe = where(a > 0, a, ones_like(a))
     flat = where(b >= 0, zeros_like(out), out * log(a))
     return where(a == 0, flat, out * where(a < 0, log(a), log(safe)))
@@ -168,8 +170,17 @@ square = Unary(
     (0,),
 )
 neg = Unary("neg", "negative", lambda g: -g, accepts_bool=False)
-abs = Unary("abs", "absolute", lambda g, a: g * sign(a), (0,), accepts_bool=False)
+abs = Unary("abs", "absolute", lambda g, a: g * _direction(a), (0,), accepts_bool=False)
 reciprocal = Unary("reciprocal", lambda a: 1 / a, lambda g, o: -g * o * o, (OUT,), floating=True)
+
+
+def _direction(a: Any) -> Any:
+    """d|a|/da, 0 at 0."""
+    if raw(a).dtype.kind != "c":
+        return sign(a)
+    from .complex_numbers import conj, sgn
+
+    return conj(sgn(a))
 
 
 def true_divide(input: Any, other: Any) -> Any:
@@ -228,7 +239,7 @@ sinh = Unary("sinh", "sinh", lambda g, a: g * cosh(a), (0,), floating=True)
 cosh = Unary("cosh", "cosh", lambda g, a: g * sinh(a), (0,), floating=True)
 tanh = Unary("tanh", "tanh", lambda g, o: g * (1 - o * o), (OUT,), floating=True)
 asinh = Unary("asinh", "arcsinh", lambda g, a: g * rsqrt(a * a + 1), (0,), floating=True)
-acosh = Unary("acosh", "arccosh", lambda g, a: g * rsqrt(a * a - 1), (0,), floating=True)
+acosh = Unary("acosh", "arccosh", lambda g, a: g * rsqrt(a - 1) * rsqrt(a + 1), (0,), floating=True)
 atanh = Unary("atanh", "arctanh", lambda g, a: g / (1 - a * a), (0,), floating=True)
 
 # ---- activations that other operations are made of -----------------------------------------------
@@ -237,6 +248,8 @@ atanh = Unary("atanh", "arctanh", lambda g, a: g / (1 - a * a), (0,), floating=T
 def _sigmoid_forward(a: Any) -> Any:
     """The logistic function without overflow: both branches use exp(-|a|)."""
     xp = backend.namespace(a)
+    if a.dtype.kind == "c":
+        return 1 / (1 + xp.exp(-a))
     e = xp.exp(-xp.abs(a))
     one = a.dtype.type(1)
     return xp.where(a >= 0, one, e) / (one + e)

@@ -360,6 +360,9 @@ def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+_ORDERS = frozenset(("lt", "le", "gt", "ge"))
+
+
 class Comparison(Method):
     """An elementwise operation that gives bool (or has no gradient at all)."""
 
@@ -375,6 +378,11 @@ class Comparison(Method):
         if not is_operand(a) or not is_operand(b):
             return NotImplemented
         x, y = operands(self.name, *_comparable(a, b))
+        if x._array.dtype.kind == "c" and self.name in _ORDERS:
+            raise DtypeError(
+                f"{self.name}: complex numbers have no order. Got {describe(a)} and {describe(b)}. "
+                "Compare .abs(), .real or .imag."
+            )
         try:
             return wrap(self.forward(x._array, y._array))
         except ValueError:

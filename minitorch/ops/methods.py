@@ -43,6 +43,10 @@ def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _complex_numbers() -> Any:
+    return importlib.import_module(f"{__package__}.complex_numbers")
+
+
 class TensorMethods:
     """The operations as methods; each is the function of the same name."""
 
@@ -58,6 +62,34 @@ class TensorMethods:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *late.METHOD_HOLDER})
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view; a real tensor itself."""
+        return _complex_numbers().real(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        inplace.copy_(_complex_numbers().real(self), value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view."""
+        return _complex_numbers().imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        inplace.copy_(_complex_numbers().imag(self), value)
+
+    @property
+    def H(self) -> Any:
+        """The conjugate transpose of a matrix."""
+        return _complex_numbers().hermitian(self)
+
+    @property
+    def mH(self) -> Any:
+        """The conjugate of the last two axes exchanged."""
+        return _complex_numbers().adjoint(self)
 
     # operators
     __add__ = el.ADD.operator

@@ -352,7 +352,7 @@ class _Cast(Op):
     name = "to"
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
-        return (cast(g, node.params["source"]),)
+        return (_narrowed(g, node.params["source"]),)
 
 
 _CAST = _Cast()
@@ -369,3 +369,26 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iub" or source.kind in "iub":
         return wrap(y)
     return finish(_CAST, y, (x,), {"source": source})
+
+
+def _narrowed(g: Any, dtype: np.dtype[Any]) -> Any:
+    """A gradient in `dtype`; what is real depends on the real part only."""
+    if dtype.kind != "c" and raw(g).dtype.kind == "c":
+        g = _complex_numbers().real(g)
+    return cast(g, dtype)
+
+
+def as_seen(g: Any) -> Any:
+    """The gradient that users see for the one that flows, and back: complex ones conjugated."""
+    return _complex_numbers().conj(g) if raw(g).dtype.kind == "c" else g
+
+
+def fitted(g: Any, dtype: np.dtype[Any]) -> Any:
+    """The gradient that users see, in the dtype of its tensor."""
+    return as_seen(_narrowed(g, dtype))
+
+
+def _complex_numbers() -> Any:
+    from . import complex_numbers
+
+    return complex_numbers

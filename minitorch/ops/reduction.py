@@ -128,6 +128,9 @@ def var(
         dim, unbiased = None, dim
     a = input._array
     need_float("var", a)
+    if a.dtype.kind == "c":
+        options: dict[str, Any] = {"keepdim": keepdim, "correction": correction}
+        return var(input.real, dim, unbiased, **options) + var(input.imag, dim, unbiased, **options)
     if a.dtype in dtypes.HALF:
         return _in_float32(var, input, dim, unbiased, keepdim, correction=correction)
     axes = axes_of("var", a.ndim, dim)
@@ -363,6 +366,8 @@ def norm(
     """
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
     need_float("norm", x._array)
+    if x._array.dtype.kind == "c":
+        x = el.abs(x)
     if x._array.dtype in dtypes.HALF:
         return _in_float32(norm, x, p, dim, keepdim)
     axes = axes_of("norm", x.ndim, dim)

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from all_rows import FAMILIES
 from device_checks import (
     DEVICES,
     Costs,
@@ -111,7 +112,7 @@ MORE = [
     _row("set at a mask", lambda m, x: _set(x, x > 0, 0.0), (3, 4)),
     _row("set at a tensor", lambda m, x, y: _set(x, m.tensor([0, 2]), y), (3, 4), (2, 4)),
 ]
-ALL = [*ROWS, *MORE]
+ALL = [*ROWS, *FAMILIES, *MORE]
 
 
 COSTS = Costs(WAITS, UPLOADS)
@@ -140,7 +141,7 @@ ELSEWHERE = {
     "see test_creation": "bernoulli multinomial normal rand rand_like randint randint_like randn "
     "randn_like randperm arange as_tensor empty empty_like eye from_dlpack from_numpy full "
     "linspace logspace ones tensor zeros",
-    "no arrays": "broadcast_shapes",
+    "no arrays": "broadcast_shapes is_complex is_conj",
 }
 
 

@@ -43,7 +43,7 @@ def test_second_order(row: Row) -> None:
     assert gradgradcheck(lambda *ts: row.call(mt, *ts), xs, fast_mode=True)
 
 
-@rows()
+@rows("float dtypes")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_float_dtypes(row: Row, dtype: str) -> None:
     wide = row.call(mt, *_tensors(row, row.shapes[0]))

@@ -170,5 +170,5 @@ def _supports(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) ->
     return x.dtype == weight.dtype
 
 
-convolution = Fused(_definition, _forward, _backward, supports=_supports)
+convolution = Fused(_definition, _forward, _backward, supports=_supports, bilinear=True)
 convolution.name = "convolution"

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import backend
 from ..autograd.mode import enable_grad, state
 from ..autograd.node import Node
 from . import primitive
@@ -27,6 +28,8 @@ class Fused(Op):
             changed in place, never an input.
         supports: `supports(*arrays, **params)` says whether the fast body applies.
         saves_out: The output comes first among the residuals, protected against later writes.
+        bilinear: The first two inputs are multiplied with each other and the others added, so that
+            each gradient needs at most the other factor; what no gradient needs is not kept.
     """
 
     def __init__(
@@ -37,12 +40,14 @@ class Fused(Op):
         *,
         supports: Callable[..., bool],
         saves_out: bool = False,
+        bilinear: bool = False,
     ) -> None:
         self.name = definition.__name__.lstrip("_")
         self.definition = definition
         self.forward = forward
         self.fast_backward = backward
         self.supports = supports
+        self.bilinear = bilinear
         kinds = inspect.signature(definition).parameters.values()
         self.arity = sum(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in kinds)
         self.saves = tuple(range(self.arity)) + ((OUT,) if saves_out else ())
@@ -77,6 +82,12 @@ class Fused(Op):
     ) -> None:
         edges = tuple([edge_of(x) if isinstance(x, primitive.Tensor) else None for x in inputs])
         node = new_node(self, edges, params)
+        if self.bilinear and (edges[0] is None or edges[1] is None):
+            unneeded = {2} | {1 - i for i in (0, 1) if edges[i] is None}
+            inputs = [
+                _hollow(x) if i in unneeded and x is not None else x for i, x in enumerate(inputs)
+            ]
+            arrays = [getattr(x, "_array", None) for x in inputs]
         save(node, self, inputs, arrays, out)
         node.saved += residuals
         out._node = node
@@ -90,6 +101,13 @@ class Fused(Op):
         if isinstance(g, primitive.Tensor):
             return _differentiate(self.definition, g, needs, saved[:n], node.params)
         return self.fast_backward(g, needs, saved[n:], *saved[:n], **node.params)
+
+
+def _hollow(x: Any) -> Any:
+    """A Tensor of zeros like `x` that takes the memory of one number."""
+    a = x._array
+    xp = backend.namespace(a)
+    return wrap(xp.broadcast_to(xp.zeros((), a.dtype), a.shape))
 
 
 def _differentiate(

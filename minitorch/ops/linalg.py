@@ -222,6 +222,7 @@ _LINEAR = Fused(
     supports=lambda x, weight, bias=None: (
         x.ndim > 1 and weight.ndim == 2 and x.dtype.kind == "f" and x.dtype.itemsize > 2
     ),
+    bilinear=True,
 )
 
 

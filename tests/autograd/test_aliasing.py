@@ -210,6 +210,33 @@ def test_frozen_operands_are_not_kept() -> None:
     y.sum().backward()
 
 
+LAYERS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
+    "linear": (mt.nn.functional.linear, (4, 3), (2, 3)),
+    "convolution": (mt.nn.functional.conv2d, (2, 3, 4, 4), (5, 3, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("frozen", [0, 1], ids=["frozen input", "frozen weight"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_keep_only_the_factor_that_a_gradient_needs(layer: str, frozen: int) -> None:
+    call, *shapes = LAYERS[layer]
+    factors = [mt.randn(*shape) for shape in shapes]
+    moving = factors[1 - frozen].requires_grad_()
+    factors[1 - frozen] = moved = moving * 1
+    bias = mt.randn(shapes[1][0], requires_grad=True)
+    y = call(*factors, bias)
+    kept = [a for a in y.grad_fn.saved if isinstance(a, np.ndarray) and any(a.strides)]
+    assert [a is factors[frozen]._array for a in kept] == [True]
+    with mt.no_grad():
+        moved.mul_(7)  # nobody needs the old values
+        bias.mul_(7)
+    (g,) = mt.autograd.grad((y * y.detach()).sum(), moving, create_graph=True)
+    assert g.shape == moving.shape
+    factors[1 - frozen] = fresh = moving.detach().requires_grad_()
+    (wanted,) = mt.autograd.grad((call(*factors) * y.detach()).sum(), fresh)
+    np.testing.assert_allclose(g.numpy(force=True), wanted.numpy(), rtol=1e-5)
+
+
 def test_functions_and_retained_gradients_make_no_cycles() -> None:
     gc.collect()
     gc.disable()

@@ -261,6 +261,8 @@ _HOLDERS = {
     "io": "load save",
     "amp": "autocast",
     "kernels.threads": "get_num_threads set_num_threads",
+    "nn.functional.norm": "cosine_similarity",
+    "nn.functional.similarity": "pairwise_distance pdist",
     **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }
 _PACKAGES = "amp autograd backend callbacks cuda data io kernels loggers nn optim trainer utils"

@@ -29,7 +29,7 @@ def axes_of(name: str, ndim: int, dim: Dim) -> tuple[int, ...]:
     out = tuple(shape.axis_of(name, ndim, d) for d in given)
     if len(set(out)) != len(out):
         raise ShapeError(f"{name}: an axis may be named once. Got dim={dim} for {ndim} axes.")
-    return out
+    return out if ndim else ()
 
 
 def widened(x: Any, dtype: Any) -> Any:

@@ -148,7 +148,7 @@ WRONG = [
         "floating",
     ),
     ("kl reduction", lambda: F.kl_div(X, X, reduction="avg"), VALUE, "'mean'"),
-    ("gauss shape", lambda: F.gaussian_nll_loss(X, X, mt.ones(2)), SHAPE, "does not broadcast"),
+    ("gauss shape", lambda: F.gaussian_nll_loss(X, X, mt.ones(4)), SHAPE, "does not broadcast"),
     ("ce softmax", lambda: F.cross_entropy(softmaxed(), CLASSES), VALUE, "Leave softmax away"),
     ("nll softmax", lambda: F.nll_loss(softmaxed(), CLASSES), VALUE, "log_softmax instead"),
     ("ce high", lambda: F.cross_entropy(X, mt.tensor([1, 3])), VALUE, "Did you mean target - 1?"),

@@ -198,8 +198,12 @@ def softmin(
     return softmax_ops.softmax(-input, dim, dtype=dtype)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A sample from the Gumbel-softmax distribution; `hard` makes it one-hot with soft gradients.
+
+    `eps` has no effect, as in PyTorch.
 
     Source: Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2016.
     """

@@ -146,6 +146,13 @@ def _dropout(
     return dropout_ops.dropout_op(x, keep=keep, scale=scale)
 
 
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of f[N, C, D, H, W]."""
+    return _dropout("dropout3d", input, p, training, inplace, 3)
+
+
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -153,13 +160,38 @@ def alpha_dropout(
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """
-    _check_p("alpha_dropout", p)
-    if not training or p == 0:
-        return input
-    if p == 1:
-        return input * 0
+    return _alpha_dropout("alpha_dropout", input, p, training, inplace, False)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels of f[N, C, …].
+
+    Raises:
+        ShapeError: The input has no axis of channels.
+    """
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, True)
+
+
+def _alpha_dropout(
+    name: str, x: Tensor, p: float, training: bool, in_place: bool, whole: bool
+) -> Tensor:
+    need_tensor(name, "the input", x)
+    _check_p(name, p)
+    if not training or p == 0 or not x.numel():
+        return x
+    if whole and x.ndim < 2:
+        raise ShapeError(f"{name}: the input must be [N, C, …]. Got {describe(x)}.")
+    shape = tuple(x.shape)
+    keep, _ = dropout_ops.draw_mask(
+        (*shape[:2], *[1] * (x.ndim - 2)) if whole else shape, p, x._array
+    )
     floor = -1.7580993408473766
-    scale = (1 - p + floor * floor * p * (1 - p)) ** -0.5
-    keep, _ = dropout_ops.draw_mask(tuple(input.shape), p, input._array)
-    dropped = elementwise.where(wrap(keep), input, floor)
-    return dropped * scale - scale * floor * p
+    scale = 0.0 if p == 1 else (1 - p + floor * floor * p * (1 - p)) ** -0.5
+
+    def dropped(x: Tensor) -> Tensor:
+        kept = elementwise.where(wrap(keep), x, floor)
+        return kept * scale - scale * floor * p
+
+    return inplace.apply_(x, f"{name}_", dropped) if in_place else dropped(x)

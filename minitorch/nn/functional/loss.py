@@ -2,76 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from ... import dtypes
-from ...autograd.mode import state
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import distance, elementwise
+from ...ops.creation import full_like
 from ...ops.cross_entropy import cross_entropy_op
 from ...ops.distance import reduced
 from ...tensor import Tensor
 from . import targets
 from .checks import check_reduction, need_tensor
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _full_width(loss: F) -> F:
-    """`loss` computed in float32 within autocast, since half types overflow and round sums."""
-
-    @functools.wraps(loss)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if state.autocast is not None:
-            args = tuple(_widened(a) for a in args)
-            kwargs = {key: _widened(a) for key, a in kwargs.items()}
-        return loss(*args, **kwargs)
-
-    return call  # type: ignore[return-value]
-
-
-def _widened(value: Any) -> Any:
-    half = isinstance(value, Tensor) and value.dtype in (dtypes.float16, dtypes.bfloat16)
-    return value.float() if half else value
-
-
-def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
-    need_tensor(name, "the input", input)
-    need_tensor(name, "the target", target)
-    if input.shape == target.shape:
-        return
-    a, b = tuple(input.shape), tuple(target.shape)
-    fix = "Reshape one of them."
-    if a == (*b, 1):
-        fix = "Did you mean input.squeeze(-1)?"
-    elif b == (*a, 1):
-        fix = "Did you mean target.squeeze(-1)?"
-    raise ShapeError(
-        f"{name}: input and target must have one shape; a loss does not broadcast. "
-        f"Got {describe(input)} and {describe(target)}. {fix}"
-    )
-
-
-def _check_factor(name: str, what: str, factor: Tensor | None, input: Tensor) -> None:
-    """Raises ShapeError if `factor` would make the loss larger than the input."""
-    if factor is None:
-        return
-    a, b = tuple(factor.shape), tuple(input.shape)
-    if len(a) <= len(b) and all(n in (1, m) for n, m in zip(a[::-1], b[::-1], strict=False)):
-        return
-    fix = f"Did you mean {what}.squeeze(-1)?" if a == (*b, 1) else f"Reshape {what}."
-    raise ShapeError(
-        f"{name}: {what} must have the shape of the input, or 1 where it is repeated. "
-        f"Got {describe(factor)} and {describe(input)}. {fix}"
-    )
+from .loss_checks import check_factor, full_width, reduction_of, same_shape
 
 
 def _distance(
     name: str, op: Any, input: Tensor, target: Tensor, reduction: str, weight: Any, **options: float
 ) -> Tensor:
-    _same_shape(name, input, target)
+    same_shape(name, input, target)
     check_reduction(name, reduction)
     if not input.dtype.is_floating_point:
         raise DtypeError(
@@ -90,41 +37,60 @@ def _distance(
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
-@_full_width
+@full_width
 def mse_loss(
-    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """`(input - target)²`.
 
     Args:
         input: f[…].
         target: Of the same shape; another dtype is converted to the input's.
+        size_average, reduce: PyTorch's old names: False and True, "sum"; False, "none".
         reduction: "mean", "sum" or "none".
         weight: Factors of the same shape; "mean" then divides by their sum.
 
     Raises:
         ShapeError: The shapes differ (PyTorch broadcasts them with a warning).
     """
+    reduction = reduction_of("mse_loss", size_average, reduce, reduction)
     return _distance("mse_loss", distance.mse_op, input, target, reduction, weight)
 
 
-@_full_width
+@full_width
 def l1_loss(
-    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """`|input - target|`; arguments as in `mse_loss`."""
+    reduction = reduction_of("l1_loss", size_average, reduce, reduction)
     return _distance("l1_loss", distance.l1_op, input, target, reduction, weight)
 
 
-@_full_width
+@full_width
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
 ) -> Tensor:
     """`d²/(2·beta)` for |d| < beta, else `|d| - beta/2`; arguments as in `mse_loss`.
 
     Raises:
         ArgumentError: beta is negative.
     """
+    reduction = reduction_of("smooth_l1_loss", size_average, reduce, reduction)
     if beta < 0:
         raise ArgumentError(f"smooth_l1_loss: beta must not be negative. Got {beta}.")
     if beta == 0:
@@ -133,7 +99,7 @@ def smooth_l1_loss(
     return _distance("smooth_l1_loss", op, input, target, reduction, None, beta=beta)
 
 
-@_full_width
+@full_width
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -152,9 +118,14 @@ def huber_loss(
     return _distance("huber_loss", op, input, target, reduction, weight, delta=delta)
 
 
-@_full_width
+@full_width
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """`-(t·log x + (1-t)·log(1-x))` of probabilities; logs are not below -100.
 
@@ -169,22 +140,23 @@ def binary_cross_entropy(
         ArgumentError: A probability is outside of [0, 1] (checked on the CPU).
     """
     name = "binary_cross_entropy"
-    _same_shape(name, input, target)
-    check_reduction(name, reduction)
+    reduction = reduction_of(name, size_average, reduce, reduction)
+    same_shape(name, input, target)
     targets.check_unit_interval(
         name, "the input", input, "Apply sigmoid, or use the loss with logits."
     )
-    _check_factor(name, "weight", weight, input)
+    check_factor(name, "weight", weight, input)
     loss = distance.bce_op(input, target.to(input.dtype))
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@_full_width
+@full_width
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    *,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
@@ -202,23 +174,28 @@ def binary_cross_entropy_with_logits(
         ArgumentError: The input comes from sigmoid or softmax.
     """
     name = "binary_cross_entropy_with_logits"
-    _same_shape(name, input, target)
-    check_reduction(name, reduction)
+    reduction = reduction_of(name, size_average, reduce, reduction)
+    same_shape(name, input, target)
     targets.refuse_probabilities(name, input)
     if not input.dtype.is_floating_point:
         raise DtypeError(
             f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
         )
-    _check_factor(name, "weight", weight, input)
-    _check_factor(name, "pos_weight", pos_weight, input)
+    check_factor(name, "weight", weight, input)
+    check_factor(name, "pos_weight", pos_weight, input)
     target = target.to(input.dtype)
     weights = [None if w is None else w.detach().to(input.dtype) for w in (weight, pos_weight)]
     return distance.bce_with_logits_op(input, target, *weights, reduction=reduction)
 
 
-@_full_width
+@full_width
 def kl_div(
-    input: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bool = False
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
 ) -> Tensor:
     """`t·(log t - input)`, input being log-probabilities.
 
@@ -231,9 +208,8 @@ def kl_div(
     Raises:
         ShapeError: The shapes differ.
     """
-    _same_shape("kl_div", input, target)
-    if reduction != "batchmean":
-        check_reduction("kl_div", reduction)
+    same_shape("kl_div", input, target)
+    reduction = reduction_of("kl_div", size_average, reduce, reduction, "batchmean")
     if log_target:
         loss = elementwise.exp(target) * (target - input)
     else:
@@ -246,13 +222,14 @@ def kl_div(
     return reduced(loss, reduction)
 
 
-@_full_width
+@full_width
 def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    *,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -277,7 +254,7 @@ def cross_entropy(
     name = "cross_entropy"
     need_tensor(name, "the input", input)
     need_tensor(name, "the target", target)
-    check_reduction(name, reduction)
+    reduction = reduction_of(name, size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1. Got {label_smoothing}.")
     targets.refuse_probabilities(name, input)
@@ -315,13 +292,14 @@ def _soft_cross_entropy(
     return reduced(loss, reduction)
 
 
-@_full_width
+@full_width
 def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    *,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """`-input[target]` of log-probabilities; arguments as in `cross_entropy`.
@@ -336,7 +314,7 @@ def nll_loss(
     name = "nll_loss"
     need_tensor(name, "the input", input)
     need_tensor(name, "the target", target)
-    check_reduction(name, reduction)
+    reduction = reduction_of(name, size_average, reduce, reduction)
     targets.refuse_probabilities(name, input)
     weight = targets.class_weight(name, input, weight)
     targets.check_classes(name, input, target, ignore_index, reduction)
@@ -349,25 +327,41 @@ def nll_loss(
     return loss.sum() / factor.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
-@_full_width
+@full_width
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
-    var: Tensor,
-    *,
+    var: Tensor | float,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
     """`(log var + (input - target)²/var) / 2`, with var not below eps.
 
+    Args:
+        input: Means, f[…].
+        target: Of the same shape.
+        var: Variances: of the same shape, with one for each row (f[…, 1], or without the last
+            axis), or a number.
+        full: Whether to add the constant `log(2π) / 2`.
+        eps: Least variance; a constant for the gradient.
+        reduction: "mean", "sum" or "none".
+
     Raises:
         ShapeError: The shapes differ.
+        ArgumentError: A variance is negative (checked on the CPU).
     """
-    _same_shape("gaussian_nll_loss", input, target)
-    _same_shape("gaussian_nll_loss", input, var)
-    check_reduction("gaussian_nll_loss", reduction)
-    # The bound is a constant for the gradient, as in PyTorch.
+    name = "gaussian_nll_loss"
+    same_shape(name, input, target)
+    check_reduction(name, reduction)
+    if not isinstance(var, Tensor):
+        var = full_like(input.detach(), var)
+    rows = tuple(input.shape[:-1])
+    if var.shape != input.shape and tuple(var.shape) == rows:
+        var = var.unsqueeze(-1)
+    elif not input.ndim or tuple(var.shape) != (*rows, 1):
+        same_shape(name, input, var)
+    targets.check_not_negative(name, "var", var)
     var = var + (elementwise.clamp_min(var.detach(), eps) - var.detach())
     d = input - target
     loss = 0.5 * (elementwise.log(var) + d * d / var)

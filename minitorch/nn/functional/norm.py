@@ -9,6 +9,7 @@ from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import check_same_device, wrap
+from ...ops.shape import broadcast_tensors
 from ...tensor import Tensor
 from .checks import need_float, need_tensor
 
@@ -212,5 +213,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """`x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps))` along `dim`."""
     need_float("cosine_similarity", x1, x2)
     dtype, x1, x2 = x1.dtype, _widened(x1), _widened(x2)
+    x1, x2 = broadcast_tensors(x1, x2)
     norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]
     return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim).to(dtype)

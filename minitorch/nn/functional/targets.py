@@ -48,6 +48,26 @@ def check_unit_interval(name: str, what: str, tensor: Tensor, fix: str) -> None:
         )
 
 
+def check_not_negative(name: str, what: str, tensor: Tensor) -> None:
+    """Raises ArgumentError if a value is below 0."""
+    array = _on_host(tensor)
+    if array is not None and (array < 0).any():
+        raise ArgumentError(
+            f"{name}: {what} must not be negative. Got {float(array.min()):.6g}. "
+            "Did you pass its logarithm?"
+        )
+
+
+def check_range(name: str, target: Tensor, low: int, high: int) -> None:
+    """Raises ArgumentError if a class number is not from `low` to `high`."""
+    array = _on_host(target)
+    if array is not None and array.size and (array.min() < low or array.max() > high):
+        raise ArgumentError(
+            f"{name}: class numbers must be from {low} to {high}. "
+            f"Got {int(array.min())} to {int(array.max())}."
+        )
+
+
 def class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | None:
     """The weights of the classes without gradient, in the dtype of the input."""
     if not input.dtype.is_floating_point or not input.ndim:

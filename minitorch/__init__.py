@@ -14,7 +14,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .device import device
+from .device import device, get_default_device, set_default_device
 from .dtypes import (
     bfloat16,
     bool_,
@@ -259,13 +259,17 @@ warnings.filterwarnings(
 
 _HOLDERS = {
     "io": "load save",
+    "layouts": "channels_last channels_last_3d contiguous_format layout memory_format "
+    "preserve_format strided",
     "amp": "autocast",
     "kernels.threads": "get_num_threads set_num_threads",
     "nn.functional.norm": "cosine_similarity",
     "nn.functional.similarity": "pairwise_distance pdist",
     **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }
-_PACKAGES = "amp autograd backend callbacks cuda data io kernels loggers nn optim trainer utils"
+_PACKAGES = (
+    "amp autograd backend callbacks cuda data io kernels loggers nn optim special trainer utils"
+)
 _load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES.split())
 
 

@@ -56,9 +56,11 @@ class Conversions(TensorMethods):
             out = _moved(out, _Device(device))
         return out.clone() if copy and out is self else out
 
-    def type(self: Any, dtype: Any = None) -> Any:
+    def type(self: Any, dtype: Any = None, non_blocking: Any = False) -> Any:
         """The tensor in another dtype; without one, the name of PyTorch's tensor type."""
-        return f"minitorch.{self.dtype.name}" if dtype is None else self.to(dtype)
+        from .ops.inspecting import type_of
+
+        return type_of(self, dtype)
 
     def type_as(self, other: Tensor) -> Tensor:
         """The tensor with the dtype and device of `other`."""

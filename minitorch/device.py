@@ -59,8 +59,29 @@ class device:
         inner = f"type={self.type!r}" + ("" if self.index is None else f", index={self.index}")
         return f"device({inner})"
 
+    def __enter__(self) -> device:
+        _before.append(_default)
+        set_default_device(self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        set_default_device(_before.pop())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
 
 CPU = device("cpu")
+_default = CPU
+_before: list[device] = []  # of the open `with device(...)` blocks
+
+
+def get_default_device() -> device:
+    """Where new tensors go when no device is named."""
+    return _default
+
+
+def set_default_device(where: Any) -> None:
+    """Sets where new tensors go when no device is named; None is the CPU."""
+    global _default
+    _default = CPU if where is None else device(where)

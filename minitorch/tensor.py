@@ -127,9 +127,30 @@ class Tensor(Conversions):
         steps = tuple(n // self.itemsize for n in self._array.strides)
         return steps if dim is None else steps[shape.axis_of("stride", self.ndim, dim)]
 
-    def is_contiguous(self) -> bool:
-        """True if the elements lie in row order."""
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """True if the elements lie in row order, or in that of a channels-last format."""
+        if getattr(memory_format, "name", "").startswith("channels_last"):
+            return bool(self.movedim(1, -1)._array.flags.c_contiguous)
         return bool(self._array.flags.c_contiguous)
+
+    @property
+    def layout(self) -> Any:
+        """`minitorch.strided`, the only one."""
+        from .layouts import strided
+
+        return strided
+
+    @property
+    def is_cpu(self) -> bool:
+        """True if it lives on the CPU."""
+        return self.device.type == "cpu"
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: every tensor is dense here."""
+        return False
+
+    is_quantized = is_meta = is_mps = is_xla = is_mkldnn = is_nested = is_sparse
 
     def is_floating_point(self) -> bool:
         """True for float16, bfloat16, float32 and float64."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend, dtypes
-from ..device import CPU, device
+from ..device import device, get_default_device
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import primitive, shape
 from .primitive import wrap
@@ -24,7 +24,7 @@ def _placed(array: Any, where: Any, requires_grad: bool) -> Any:
 
 def _namespace(where: Any) -> Any:
     """The array library of the device `where`."""
-    return backend.get((CPU if where is None else device(where)).type).xp
+    return backend.get((get_default_device() if where is None else device(where)).type).xp
 
 
 def _empty(sizes: Any, dtype: Any, where: Any, fill: Any) -> Any:
@@ -37,7 +37,7 @@ def _empty(sizes: Any, dtype: Any, where: Any, fill: Any) -> Any:
         array = (xp.empty if fill is None else xp.zeros)(sizes, dtype=d.numpy)
     else:
         array = xp.full(sizes, fill, dtype=d.numpy)
-    return backend.transfer(array, CPU if where is None else device(where))
+    return backend.transfer(array, get_default_device() if where is None else device(where))
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:

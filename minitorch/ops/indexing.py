@@ -149,7 +149,7 @@ def scatter_add_array(out: Any, index: Any, values: Any) -> None:
         sums = np.add.reduceat(flat, first, axis=0)
         out.reshape(out.shape[0], -1)[ordered[first]] += sums
         return
-    xp.add.at(out, index, values)
+    _add_at(out, index, values)
 
 
 put_back = Primitive(
@@ -271,21 +271,33 @@ def _grid(a: Any, axis: int, index: Any) -> tuple[Any, ...]:
 
 
 def _scatter_sum(g: Any, *, axis: int, index: Any, source: Any) -> Any:
-    xp = backend.namespace(g)
-    out = xp.zeros(source, dtype=g.dtype)
-    xp.add.at(out, _grid(out, axis, index), g)
+    out = backend.namespace(g).zeros(source, dtype=g.dtype)
+    _add_at(out, _grid(out, axis, index), g)
     return out
 
 
-_GATHER = Primitive(
+def _add_at(out: Any, index: Any, values: Any) -> None:
+    """`add.at`; CuPy has it for int64 only under the name of uint64, which adds the same bits."""
+    xp = backend.namespace(out)
+    if xp is not np and out.dtype == np.int64:
+        xp.add.at(out.view(np.uint64), index, values.view(np.uint64))
+    else:
+        xp.add.at(out, index, values)
+
+
+gather_primitive = Primitive(
     "gather",
     _gather_forward,
-    (lambda g, *, axis, index, source: _SCATTER_SUM(g, axis=axis, index=index, source=source),),
+    (
+        lambda g, *, axis, index, source: scatter_sum_primitive(
+            g, axis=axis, index=index, source=source
+        ),
+    ),
 )
-_SCATTER_SUM = Primitive(
+scatter_sum_primitive = Primitive(
     "scatter_sum",
     _scatter_sum,
-    (lambda g, *, axis, index, source: _GATHER(g, axis=axis, index=index, source=source),),
+    (lambda g, *, axis, index, source: gather_primitive(g, axis=axis, index=index, source=source),),
 )
 
 
@@ -329,7 +341,7 @@ def gather(input: Any, dim: int, index: Any) -> Any:
         )
     i = _index_array("gather", input, axis, index, limit=input._array.shape[axis])
     _check_extent("gather", input._array.shape, i.shape, axis)
-    return _GATHER(input, axis=axis, index=_kept(i, input), source=input._array.shape)
+    return gather_primitive(input, axis=axis, index=_kept(i, input), source=input._array.shape)
 
 
 def _check_extent(name: str, shape: Any, index: Any, axis: int) -> None:
@@ -369,12 +381,25 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     _check_extent("scatter_add", input._array.shape, i.shape, axis)
     part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
     i = _kept(i, input, src)
-    return input + _SCATTER_SUM(part, axis=axis, index=i, source=input._array.shape)
+    return input + scatter_sum_primitive(part, axis=axis, index=i, source=input._array.shape)
 
 
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
-    """A copy of `input` with `src` (or a number) written where `index` names along `dim`."""
+def scatter(
+    input: Any,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Any:
+    """A copy of `input` with `src` (or a number) written where `index` names along `dim`.
+
+    `reduce="add"` and `"multiply"` join the values with what is there.
+    """
     src = value if src is None else src
+    if reduce is not None:
+        return _joined(input, dim, index, src, reduce)
     axis = shape.axis_of("scatter", input.ndim, dim)
     i = _index_array("scatter", input, axis, index, limit=input._array.shape[axis])
     _check_extent("scatter", input._array.shape, i.shape, axis)
@@ -384,6 +409,16 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
         src = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
     out[tuple(wrap(part) for part in grid)] = src
     return out
+
+
+def _joined(input: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    from .scattering import scatter_reduce
+
+    if reduce not in ("add", "multiply"):
+        raise ArgumentError(f"scatter: reduce must be 'add' or 'multiply'. Got {reduce!r}.")
+    if not isinstance(src, primitive.Tensor):
+        src = input.new_full(index.shape, src)
+    return scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
 
 
 def index_select(input: Any, dim: int, index: Any) -> Any:

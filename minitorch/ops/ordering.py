@@ -27,6 +27,8 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
         return input.new_zeros((), dtype=dtypes.int64)
     axis = shape.axis_of("argsort", a.ndim, dim)
     xp = backend.namespace(a)
+    if a.dtype.kind == "V":  # bfloat16 has no order with NaN in NumPy
+        a = a.astype(np.float32)
     if not descending:
         return wrap(xp.argsort(a, axis=axis, kind="stable"))
     flipped = xp.argsort(xp.flip(a, axis), axis=axis, kind="stable")
@@ -106,7 +108,7 @@ def unique(
 _DIAGONAL = Primitive(
     "diagonal",
     lambda a, *, offset, dims, source: _writable_diagonal(a, offset, dims),
-    (lambda g, *, offset, dims, source: _on_diagonal(g, offset=offset, dims=dims, source=source),),
+    (lambda g, *, offset, dims, source: on_diagonal(g, offset=offset, dims=dims, source=source),),
     view=True,
 )
 
@@ -125,7 +127,7 @@ def _on_diagonal_forward(g: Any, *, offset: int, dims: tuple[int, int], source: 
     return out
 
 
-_on_diagonal = Primitive(
+on_diagonal = Primitive(
     "on_diagonal",
     _on_diagonal_forward,
     (lambda g, *, offset, dims, source: _DIAGONAL(g, offset=offset, dims=dims, source=source),),

@@ -410,13 +410,21 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     a = input._array
     xp = backend.namespace(a)
     if dim is None:
-        flat = input.reshape(-1)
-        order = xp.argsort(flat._array, kind="stable")
-        return flat[wrap(order[(a.size - 1) // 2 : (a.size - 1) // 2 + 1])].reshape(())
+        flat = shape.reshape(input, (a.size,))
+        return median(flat, 0)[0] if a.size else el.zeros_like(input).sum() * math.nan
+    if not a.ndim:
+        return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
     axis = shape.axis_of("median", a.ndim, dim)
-    order = xp.argsort(a, axis=axis, kind="stable")
+    if not a.shape[axis]:
+        raise ShapeError(f"median: the axis must not be empty. Got {describe(a)}, dim {dim}.")
+    key = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16 orders no NaN
+    order = xp.argsort(key, axis=axis, kind="stable")
     middle = (a.shape[axis] - 1) // 2
-    indices = wrap(order.take(xp.full((1,), middle), axis=axis))
+    place = xp.full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), middle)
+    if a.dtype.kind in "fV":  # NaN, which sorts last, is the median where there is one
+        valid = (a == a).sum(axis=axis, keepdims=True)
+        place = xp.where(valid < a.shape[axis], valid, place)
+    indices = gather(wrap(order), axis, wrap(place))
     values = gather(input, axis, indices)
     if not keepdim:
         values, indices = values.squeeze(axis), indices.squeeze(axis)

@@ -1,0 +1,86 @@
+"""Running extrema and running sums of exponentials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from . import elementwise as el
+from . import indexing, shape
+from .primitive import OUT, Primitive, raw, wrap
+from .reduction import Extremum, need_float
+from .statistics import running
+
+
+def _running_extremum(name: str, input: Any, dim: int) -> Extremum:
+    if not input.ndim:
+        return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
+    axis = shape.axis_of(name, input.ndim, dim)
+    a = input._array
+    xp = backend.namespace(a)
+    if not a.size:
+        return Extremum(input.clone(), input.new_zeros(input.shape, dtype=dtypes.int64))
+    best = running(xp, a, axis, xp.maximum if name == "cummax" else xp.minimum)
+    along = xp.arange(a.shape[axis]).reshape((-1,) + (1,) * (a.ndim - axis - 1))
+    # Of equal elements the last one counts; NaN is above all and stays.
+    hit = (a == best) | (a != a)
+    found = running(xp, xp.where(hit, along, 0), axis, xp.maximum)
+    indices = wrap(xp.broadcast_to(found, a.shape).astype(np.int64, copy=False))
+    return Extremum(indexing.gather(input, axis, indices), indices)
+
+
+def cummax(input: Any, dim: int) -> Extremum:
+    """`(values, indices)` of the largest element so far along `dim`."""
+    return _running_extremum("cummax", input, dim)
+
+
+def cummin(input: Any, dim: int) -> Extremum:
+    """`(values, indices)` of the smallest element so far along `dim`."""
+    return _running_extremum("cummin", input, dim)
+
+
+def _forward(a: Any, *, axis: int) -> Any:
+    xp = backend.namespace(a)
+    if not a.size:
+        return a.copy()
+    wide = a.astype(np.float32) if a.dtype in dtypes.HALF else a
+    with np.errstate(invalid="ignore"):
+        return running(xp, wide, axis, xp.logaddexp).astype(a.dtype, copy=False)
+
+
+def _rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:
+    """`Σ_{k≥i} g_k exp(a_i - out_k)`: positive and negative parts as logarithms."""
+
+    def part(signed: Any) -> Any:
+        there = (signed > 0) & finite
+        safe = el.where(there, signed, el.ones_like(signed))
+        nothing = el.zeros_like(safe) - math.inf
+        logs = el.where(there, el.log(safe) - level, nothing)
+        return el.exp(_reversed(logs, axis) + a)
+
+    finite = out > -math.inf
+    level = el.where(finite, out, el.zeros_like(out))
+
+    return part(g) - part(-g)
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    return shape.flip(_LOGCUMSUMEXP(shape.flip(x, (axis,)), axis=axis), (axis,))
+
+
+_LOGCUMSUMEXP = Primitive("logcumsumexp", _forward, (_rule,), (0, OUT))
+
+
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """The logarithm of the running sum of exponentials along `dim`.
+
+    Raises:
+        DtypeError: The input is not floating.
+    """
+    need_float("logcumsumexp", raw(input))
+    if not input.ndim:
+        return input.clone()
+    return _LOGCUMSUMEXP(input, axis=shape.axis_of("logcumsumexp", input.ndim, dim))

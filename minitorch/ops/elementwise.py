@@ -361,11 +361,6 @@ def ones_like(a: Any) -> Any:
     )
 
 
-def full_of(a: Any, value: Any) -> Any:
-    """One value in the shape and dtype of the Tensor `a`."""
-    return primitive.wrap(_xp(a._array).full(a._array.shape, value, dtype=a._array.dtype))
-
-
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition` is true, else `other`; with one argument, `nonzero` as a tuple.
 

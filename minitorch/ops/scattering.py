@@ -114,6 +114,11 @@ def _neutral(reduce: str, like: Any) -> Any:
     return -math.inf if reduce == "amax" else math.inf
 
 
+def _neutral_like(reduce: str, x: Any) -> Any:
+    a = x._array
+    return wrap(backend.namespace(a).full(a.shape, _neutral(reduce, x), dtype=a.dtype))
+
+
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -164,7 +169,7 @@ def _scatter_reduce(
     if reduce == "mean" or not include_self:
         arrived = _summed(ones, axis, i, source)
     if not include_self:
-        base = el.where(arrived > 0, el.full_of(input, _neutral(reduce, input)), input)
+        base = el.where(arrived > 0, _neutral_like(reduce, input), input)
     if reduce in ("amax", "amin", "prod"):
         return _PLACE(base, part, axis=axis, index=i, reduce=reduce)
     total = base + _summed(part, axis, i, source)

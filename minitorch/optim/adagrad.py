@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .optimizer import Group
-from .update import FusedOptimizer, Rule, check_number
+from .update import FusedOptimizer, Rule, check_number, refuse_differentiable
 
 
 class Adagrad(FusedOptimizer):
@@ -22,6 +22,7 @@ class Adagrad(FusedOptimizer):
         eps: Added to the denominator.
         maximize: Ascend.
         foreach: Accepted for PyTorch's signature; the update is always fused.
+        differentiable: Only False: an update is no part of a graph.
         fused: As `foreach`.
 
     Raises:
@@ -49,8 +50,10 @@ class Adagrad(FusedOptimizer):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        refuse_differentiable(type(self).__name__, differentiable)
         defaults = {
             "lr": lr,
             "lr_decay": lr_decay,

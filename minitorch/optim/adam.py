@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ArgumentError
 from .optimizer import Group
-from .update import FusedOptimizer, Rule, check_number
+from .update import FusedOptimizer, Rule, check_betas, check_number, refuse_differentiable
 
 
 class Adam(FusedOptimizer):
@@ -25,6 +24,8 @@ class Adam(FusedOptimizer):
         maximize: Ascend.
         decoupled_weight_decay: Decay the weights themselves, as AdamW does.
         foreach: Accepted for PyTorch's signature; the update is always fused.
+        capturable: As `foreach`; an update never waits for the device.
+        differentiable: Only False: an update is no part of a graph.
         fused: As `foreach`.
 
     Raises:
@@ -53,8 +54,11 @@ class Adam(FusedOptimizer):
         maximize: bool = False,
         decoupled_weight_decay: bool = False,
         foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        refuse_differentiable(type(self).__name__, differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -70,11 +74,7 @@ class Adam(FusedOptimizer):
         kind = type(self).__name__
         for name in ("lr", "eps", "weight_decay"):
             check_number(kind, group, name)
-        betas = group["betas"]
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise ArgumentError(f"{kind}: betas must be two numbers. Got {betas!r}.")
-        for i, beta in enumerate(betas):
-            check_number(kind, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0)
+        check_betas(kind, group)
 
     def _rule(self, group: Group) -> Rule:
         return _AMSGRAD if group["amsgrad"] else _ADAM
@@ -109,6 +109,8 @@ class AdamW(Adam):
         amsgrad: Divide by the largest second moment so far.
         maximize: Ascend.
         foreach: Accepted for PyTorch's signature; the update is always fused.
+        capturable: As `foreach`; an update never waits for the device.
+        differentiable: Only False: an update is no part of a graph.
         fused: As `foreach`.
 
     Source: Decoupled Weight Decay Regularization, Loshchilov and Hutter, 2019.
@@ -132,6 +134,8 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
         super().__init__(
@@ -143,13 +147,15 @@ class AdamW(Adam):
             amsgrad,
             maximize=maximize,
             decoupled_weight_decay=True,
+            differentiable=differentiable,
         )
 
 
-def _moments(
+def moments(
     p: Any, g: Any, m: Any, v: Any,
     w1: float, c1: float, b2: float, w2: float, wd: float, sign: float,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
+    """Moves both moments; gives the gradient with sign and decay."""
     d = g * sign + p * wd
     if w1 < c1:
         m += (d - m) * w1
@@ -157,13 +163,14 @@ def _moments(
         m[...] = d - (d - m) * c1
     v *= b2
     v += d * w2 * d
+    return d
 
 
 def _adam(
     xp: Any, p: Any, g: Any, m: Any, v: Any, w1: float, c1: float, b2: float, w2: float,
     step: float, correction: float, eps: float, wd: float, keep: float, sign: float,
 ) -> None:  # fmt: skip
-    _moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
+    moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
     p *= keep
     p -= m / (xp.sqrt(v) / correction + eps) * step
 
@@ -172,7 +179,7 @@ def _amsgrad(
     xp: Any, p: Any, g: Any, m: Any, v: Any, top: Any, w1: float, c1: float, b2: float, w2: float,
     step: float, correction: float, eps: float, wd: float, keep: float, sign: float,
 ) -> None:  # fmt: skip
-    _moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
+    moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
     top[...] = xp.maximum(top, v)
     p *= keep
     p -= m / (xp.sqrt(top) / correction + eps) * step

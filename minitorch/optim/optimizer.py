@@ -20,7 +20,7 @@ from .flat import gradient_runs
 Group = dict[str, Any]
 # Keys that a group may have beside its options: a label, and what schedules keep there.
 EXTRA_KEYS = frozenset(
-    ("params", "names", "name", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum")
+    "params names name initial_lr max_lr min_lr max_momentum base_momentum swa_lr".split()
 )
 
 
@@ -56,6 +56,10 @@ class Optimizer:
         self._in_step = False
         self._pre_hooks: dict[int, Callable[..., Any]] = {}
         self._post_hooks: dict[int, Callable[..., Any]] = {}
+        self._state_hooks: dict[str, dict[int, Callable[..., Any]]] = {
+            when: {}
+            for when in ("before saving", "after saving", "before loading", "after loading")
+        }
         kind = type(self).__name__
         if isinstance(params, Tensor | dict) or not isinstance(params, Iterable):
             raise ArgumentError(
@@ -227,6 +231,45 @@ class Optimizer:
         """Calls `hook(optimizer, args, kwargs)` after each update."""
         return RemovableHandle(self._post_hooks, hook)
 
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer)` before `state_dict` collects; with `prepend` before others."""
+        return self._add_hook("before saving", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)`; what it returns, if not None, is returned."""
+        return self._add_hook("after saving", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)`; what it returns, if not None, is loaded."""
+        return self._add_hook("before loading", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer)` after `load_state_dict`."""
+        return self._add_hook("after loading", hook, prepend)
+
+    def _add_hook(self, when: str, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:
+        hooks = self._state_hooks[when]
+        others = dict(hooks)
+        handle = RemovableHandle(hooks, hook)
+        if prepend:
+            for key in others:
+                hooks[key] = hooks.pop(key)
+        return handle
+
+    def _through(self, when: str, state_dict: dict[str, Any]) -> dict[str, Any]:
+        for hook in list(self._state_hooks[when].values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        return state_dict
+
     # ---- state -----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -237,6 +280,8 @@ class Optimizer:
             `"param_groups"`: for each group its options, and `"params"` and `"shapes"` with the
             names and shapes of its parameters; `"updates"`: how many were applied.
         """
+        for hook in list(self._state_hooks["before saving"].values()):
+            hook(self)
         state = {
             name: {k: _copied(v) for k, v in self.state[p].items()}
             for group in self.param_groups
@@ -245,11 +290,12 @@ class Optimizer:
         }
         groups = []
         for group in self.param_groups:
-            saved = {k: _plain(v) for k, v in group.items() if k not in ("params", "names")}
-            saved["params"] = list(group["names"])
-            saved["shapes"] = [list(p.shape) for p in group["params"]]
-            groups.append(saved)
-        return {"state": state, "param_groups": groups, "updates": self.updates}
+            options = {k: _plain(v) for k, v in group.items() if k not in ("params", "names")}
+            options["params"] = list(group["names"])
+            options["shapes"] = [list(p.shape) for p in group["params"]]
+            groups.append(options)
+        saved = {"state": state, "param_groups": groups, "updates": self.updates}
+        return self._through("after saving", saved)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Puts back what `state_dict` returned; state goes to the parameter of the same name.
@@ -261,6 +307,7 @@ class Optimizer:
             CheckpointError: Names or shapes differ; lists all that is missing, unexpected or of
                 another shape.
         """
+        state_dict = self._through("before loading", state_dict)
         matched = self._matched(state_dict)
         self.updates = state_dict.get("updates", self.updates)
         for group, saved in matched:
@@ -278,6 +325,8 @@ class Optimizer:
                     del present[key]
                 for key, value in entries.items():
                     present[key] = _placed(value, present.get(key), p)
+        for hook in list(self._state_hooks["after loading"].values()):
+            hook(self)
 
     def _matched(self, state_dict: dict[str, Any]) -> list[tuple[Group, Group]]:
         """Each group with the saved one that has the same parameters."""
@@ -372,6 +421,8 @@ def _pairs(group: Group) -> Iterable[tuple[str, Any]]:
 
 
 def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(v) for v in value]
     return wrap(value._array.copy()) if isinstance(value, Tensor) else value
 
 
@@ -391,6 +442,8 @@ def state_dtype(dtype: Any) -> Any:
 
 def _placed(value: Any, present: Any, param: Any) -> Any:
     """A saved entry where the state of `param` lives; in the memory of `present` if it fits."""
+    if isinstance(value, list):
+        return [_placed(v, None, param) for v in value]
     if not isinstance(value, Tensor):
         return value.copy() if isinstance(value, np.ndarray) else value
     target = param._array

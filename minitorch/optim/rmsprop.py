@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .optimizer import Group
-from .update import FusedOptimizer, Rule, check_number
+from .update import FusedOptimizer, Rule, check_number, refuse_differentiable
 
 
 class RMSprop(FusedOptimizer):
@@ -24,6 +24,8 @@ class RMSprop(FusedOptimizer):
         centered: Divide by the estimated standard deviation.
         maximize: Ascend.
         foreach: Accepted for PyTorch's signature; the update is always fused.
+        capturable: As `foreach`; an update never waits for the device.
+        differentiable: Only False: an update is no part of a graph.
 
     Raises:
         ArgumentError: An option is out of range.
@@ -48,10 +50,12 @@ class RMSprop(FusedOptimizer):
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
-        *,
+        capturable: bool = False,
         foreach: bool | None = None,
         maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
+        refuse_differentiable(type(self).__name__, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from .optimizer import Group
-from .update import FusedOptimizer, Rule, check_number
+from .update import FusedOptimizer, Rule, check_number, refuse_differentiable
 
 
 class SGD(FusedOptimizer):
@@ -24,6 +24,7 @@ class SGD(FusedOptimizer):
         nesterov: Look ahead along the momentum.
         maximize: Ascend.
         foreach: Accepted for PyTorch's signature; the update is always fused.
+        differentiable: Only False: an update is no part of a graph.
         fused: As `foreach`.
 
     Raises:
@@ -51,8 +52,10 @@ class SGD(FusedOptimizer):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        refuse_differentiable(type(self).__name__, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,

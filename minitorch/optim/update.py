@@ -45,6 +45,10 @@ class FusedOptimizer(Optimizer):
     have float32 state and a float32 master copy in `state[p]["master"]`.
     """
 
+    # Counts a parameter's updates where more than their number decides the scalars: takes the group
+    # and the state, gives what `_scalars` gets. Slots whose values are equal are updated together.
+    _advance: Callable[[Group, dict[str, Any]], Any] | None = None
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
         self._pause = self._until_pack = 1
@@ -55,7 +59,10 @@ class FusedOptimizer(Optimizer):
         raise NotImplementedError
 
     def _scalars(self, group: Group, step: int) -> tuple[float, ...]:
-        """The numbers that the rule needs in update number `step` of a parameter."""
+        """The numbers that the rule needs in update number `step` of a parameter.
+
+        Where `_advance` is overridden, `step` is what that returned.
+        """
         raise NotImplementedError
 
     def _new_state(self, name: str, group: Group, state: dict[str, Any]) -> float:
@@ -132,6 +139,7 @@ class _GroupUpdate:
         """Updates what has a gradient; adds what is not packed to `loose`."""
         optimizer, rule, states = self.optimizer, self.rule, self.optimizer.state
         name, names = type(optimizer).__name__ + ".step", rule.states
+        advance = optimizer._advance
         packed: dict[Pack, list[flat.Item]] = {}
         # The slots of the tensors are read directly here: for small models this loop is the update.
         for p in self.group["params"]:
@@ -141,7 +149,10 @@ class _GroupUpdate:
             slot, state = p._grad_slot, states.get(p)
             if slot is not None and slot.array is p._array and state and slot.holds(state, names):
                 g = grad._array
-                step = state["step"] = state["step"] + 1
+                if advance is None:
+                    step = state["step"] = state["step"] + 1
+                else:
+                    step = advance(self.group, state)
                 if g is slot.grad or (g.size < LARGE and slot.take(g)):
                     items = packed.setdefault(slot.pack, [])
                     items.append((slot.start, slot.stop, slot.next, step))
@@ -164,11 +175,15 @@ class _GroupUpdate:
         """Updates one parameter where it lies."""
         state = self.optimizer._started(p, self.group, self.rule)
         array = p._array
-        _check_place(self.optimizer, p)
+        check_place(self.optimizer, p)
         for name in (*self.rule.states, "master"):
             if name in state:
                 _follow(p, name, state[name])
-        step = state["step"] = state["step"] + 1
+        advance = self.optimizer._advance
+        if advance is None:
+            step = state["step"] = state["step"] + 1
+        else:
+            step = advance(self.group, state)
         arrays = [state[name]._array for name in self.rule.states]
         if array.dtype not in dtypes.HALF:
             self.apply(step, array, g, arrays)
@@ -207,7 +222,7 @@ class _GroupUpdate:
                 self.rule.body(np, *block, *plain)
 
 
-def _check_place(optimizer: Optimizer, p: Any) -> None:
+def check_place(optimizer: Optimizer, p: Any) -> None:
     """Raises where writing into the parameter would hit shared elements."""
     array = p._array
     if repeats_memory(array) or not getattr(array.flags, "writeable", True):
@@ -219,6 +234,17 @@ def _check_place(optimizer: Optimizer, p: Any) -> None:
 
 
 def _follow(p: Any, name: str, tensor: Any) -> None:
+    """Moves a state to the device and dtype that its parameter has now; checks its shape."""
+    move_state(p, tensor)
+    array, old = p._array, tensor._array
+    if old.shape != array.shape:
+        raise ShapeError(
+            f"optimizer: the state {name!r} has the shape {list(old.shape)}, its parameter is "
+            f"{describe(p)} now. Delete optimizer.state[p] to start it anew."
+        )
+
+
+def move_state(p: Any, tensor: Any) -> None:
     """Moves a state to the device and dtype that its parameter has now."""
     array, old = p._array, tensor._array
     dtype = state_dtype(array.dtype)
@@ -226,11 +252,6 @@ def _follow(p: Any, name: str, tensor: Any) -> None:
         old = backend.transfer(old, p.device)
     if old.dtype != dtype:
         old = old.astype(dtype)
-    if old.shape != array.shape:
-        raise ShapeError(
-            f"optimizer: the state {name!r} has the shape {list(old.shape)}, its parameter is "
-            f"{describe(p)} now. Delete optimizer.state[p] to start it anew."
-        )
     if old is not tensor._array:
         tensor._array = old
 
@@ -249,3 +270,30 @@ def check_number(kind: str, group: Group, name: str, low: float = 0.0, high: Any
     if not (number >= low and (high is None or number < high)):
         rule = f"at least {low:g}" + ("" if high is None else f" and below {high:g}")
         raise ArgumentError(f"{kind}: {name} must be a number, {rule}. Got {value!r}.")
+
+
+def refuse_differentiable(kind: str, differentiable: bool) -> None:
+    """Raises if an update shall be part of a graph.
+
+    Raises:
+        ArgumentError: It shall.
+    """
+    if differentiable:
+        raise ArgumentError(
+            f"{kind}: updates are made in place and are no part of a graph. Got "
+            "differentiable=True. Write the update with tensor operations, from the gradients of "
+            "autograd.grad(..., create_graph=True)."
+        )
+
+
+def check_betas(kind: str, group: Group) -> None:
+    """Raises unless `group["betas"]` are two numbers, at least 0 and below 1.
+
+    Raises:
+        ArgumentError: They are not.
+    """
+    betas = group["betas"]
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ArgumentError(f"{kind}: betas must be two numbers. Got {betas!r}.")
+    for i, beta in enumerate(betas):
+        check_number(kind, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0)

@@ -31,8 +31,27 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("Adagrad", {}),
     ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2}),
     ("Adagrad", {"maximize": True, "eps": 1e-3}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.05, "betas": (0.3, 0.5), "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "maximize": True, "momentum_decay": 0.1}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.05, "betas": (0.3, 0.9), "weight_decay": 0.1, "maximize": True}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.01, "t0": 10.0, "weight_decay": 0.1, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5), "maximize": True}),
+    ("Lion", {}),
+    ("Lion", {"lr": 0.01, "betas": (0.8, 0.9), "weight_decay": 0.1, "maximize": True}),
 ]
+# PyTorch has no Lion.
+TORCH_CASES = [case for case in CASES if case[0] != "Lion"]
 IDS = [f"{name}-{'-'.join(options) or 'defaults'}" for name, options in CASES]
+TORCH_IDS = [f"{name}-{'-'.join(options) or 'defaults'}" for name, options in TORCH_CASES]
 SHAPES: list[tuple[int, ...]] = [(5, 4), (), (4,), (96, 100), (1, 3, 2), (0, 3), (7,)]
 
 

@@ -9,12 +9,15 @@ import pytest
 
 import minitorch as mt
 
+LATE = "adadelta adafactor adamax asgd lbfgs lion nadam radam rprop sparse_adam swa_utils".split()
 MODULES = [
     "minitorch.optim.sgd",
     "minitorch.optim.adam",
     "minitorch.optim.rmsprop",
     "minitorch.optim.adagrad",
+    *[f"minitorch.optim.{name}" for name in LATE],
     "minitorch.optim.lr_scheduler.base",
+    "minitorch.optim.lr_scheduler.warmup",
     "minitorch.nn.utils.clip_grad",
     "minitorch.amp.grad_scaler",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="parity needs torch, which is not installed")
-from optim_cases import CASES, IDS, SHAPES, arrays, backward, parameters  # noqa: E402
+from optim_cases import SHAPES, TORCH_CASES, TORCH_IDS, arrays, backward, parameters  # noqa: E402
 
 import minitorch as mt  # noqa: E402
 from minitorch import nn, optim  # noqa: E402
@@ -35,15 +35,17 @@ def both(name: str, options: dict[str, Any], dtype: Any, groups: int = 1) -> Any
     )
 
 
-def assert_same(ours: list[Any], theirs: list[Any], dtype: Any) -> None:
-    tolerance = 5e-6 if dtype == np.float32 else 1e-13
+def assert_same(ours: list[Any], theirs: list[Any], dtype: Any, name: str = "") -> None:
+    # torch keeps a float32 product (NAdam) and rate (ASGD) also for float64 parameters.
+    wide = 1e-6 if name in ("NAdam", "ASGD") else 1e-13
+    tolerance = 5e-6 if dtype == np.float32 else wide
     for p, q in zip(ours, theirs, strict=True):
         expected = q.detach().numpy()
         np.testing.assert_allclose(p.detach().numpy(), expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@pytest.mark.parametrize(("name", "options"), TORCH_CASES, ids=TORCH_IDS)
 def test_updates(name: str, options: dict[str, Any], dtype: Any) -> None:
     ours, theirs, optimizer, reference = both(name, options, dtype)
     for step in range(STEPS):
@@ -55,10 +57,13 @@ def test_updates(name: str, options: dict[str, Any], dtype: Any) -> None:
             q.grad = None if g is None else torch.tensor(g)
         optimizer.step()
         reference.step()
-    assert_same(ours, theirs, dtype)
+    assert_same(ours, theirs, dtype, name)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+NAMES = sorted({name for name, _ in TORCH_CASES})
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_groups_and_rates_changed_on_the_way(name: str) -> None:
     ours, theirs, optimizer, reference = both(name, {}, np.float32, groups=2)
     for step in range(STEPS):
@@ -69,14 +74,14 @@ def test_groups_and_rates_changed_on_the_way(name: str) -> None:
             q.grad = torch.tensor(g)
         for o in (optimizer, reference):
             o.param_groups[step % 2]["lr"] *= 0.97
-            if step == 20:
+            if step == 20 and name != "Rprop":
                 o.param_groups[0]["weight_decay"] = 0.05
         optimizer.step()
         reference.step()
     assert_same(ours, theirs, np.float32)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+@pytest.mark.parametrize("name", NAMES)
 def test_losses_of_a_training_run(name: str) -> None:
     mine = nn.Sequential(nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 5))
     other = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.Tanh(), torch.nn.Linear(32, 5))

@@ -4,6 +4,7 @@ Two differences, both beyond the end of a schedule: `CosineAnnealingLR` and `One
 their last rate, where PyTorch rises again or raises.
 """
 
+from ...lazy import lazy
 from .base import LRScheduler
 from .composed import ChainedScheduler, SequentialLR
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
@@ -13,6 +14,8 @@ from .one_cycle import OneCycleLR
 from .plateau import ReduceLROnPlateau
 
 _LRScheduler = LRScheduler
+_HOLDERS = {"cyclic": "CyclicLR", "warmup": "WarmupCosine"}
+__getattr__, __dir__ = lazy(__name__, _HOLDERS)
 
 __all__ = [
     "ChainedScheduler",

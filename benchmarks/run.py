@@ -1,7 +1,7 @@
 """Runs every workload on both sides in turn, A B A B, each in a process of its own: `make bench`.
 
-Prints a table of medians, spreads (lowest to highest run) and ratios, and writes all numbers with
-the facts of the machine to benchmarks/results/.
+Prints for each a table of medians, spreads (lowest to highest process) and ratios as soon as it is
+measured, and writes all numbers with the facts of the machine to benchmarks/results/.
 """
 
 import argparse
@@ -15,29 +15,43 @@ import time
 from pathlib import Path
 from typing import Any
 
+from workloads import WORKLOADS
+
 HERE = Path(__file__).parent
 PEER_ENVIRONMENT = HERE.parent / ".venv-peers" / "bin" / "python"
-WORKLOADS = ("ops", "tiny", "mlp", "imports")
+CALLS = ("ops", "imports")
 Runs = dict[str, list[dict[str, float]]]
 
 
 def find_peer(given: str | None) -> tuple[str | None, str]:
     """A Python that has PyTorch and Lightning, or None and the reason."""
+    code = "import importlib.util as u, sys; "
+    code += "sys.exit(not all(map(u.find_spec, ('torch', 'pytorch_lightning'))))"
     for python in [given] if given else [str(PEER_ENVIRONMENT), sys.executable]:
-        probe = [
-            python,
-            "-c",
-            "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ",
-        ]
-        probe[-1] += "('torch', 'pytorch_lightning'))))"
-        if Path(python).exists() and subprocess.run(probe, capture_output=True).returncode == 0:
-            return python, ""
+        if Path(python).exists():
+            if subprocess.run([python, "-c", code], capture_output=True).returncode == 0:
+                return python, ""
     return None, "pytorch-lightning is not installed: `make peers` makes .venv-peers with it"
 
 
-def run(python: str, side: str, workload: str, environment: dict[str, str]) -> dict[str, float]:
+def sides_of(workload: str, peer: str | None, modes: list[str]) -> dict[str, list[str]]:
+    """Name of each side and its command; ours comes first."""
+    ours, theirs = sys.executable, peer or ""
+    if workload in CALLS:
+        script = str(HERE / "calls.py")
+        sides = {"minitorch": [ours, script, "minitorch", workload]}
+        return sides | ({"torch": [theirs, script, "torch", workload]} if peer else {})
+    script = str(HERE / "step.py")
+    sides = {"minitorch trainer": [ours, script, "minitorch", workload, "trainer"]}
+    sides["minitorch raw"] = [ours, script, "minitorch", workload, "raw"]
+    names = {"trainer": "Lightning", "raw": "torch", "compile": "torch.compile"}
+    if peer:
+        sides |= {names[mode]: [theirs, script, "torch", workload, mode] for mode in modes}
+    return sides
+
+
+def run(command: list[str], environment: dict[str, str]) -> dict[str, float]:
     """The numbers of one process."""
-    command = [python, str(HERE / f"{side}.py"), workload]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{result.stderr}")
@@ -76,25 +90,31 @@ def summary(runs: list[dict[str, float]], key: str) -> tuple[float, str]:
     return median, f"{median:.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def print_table(results: dict[str, Runs]) -> None:
-    """One row for each number; the ratio is peer ÷ ours, so above 1 means that we are faster."""
-    print("\n| workload | number | minitorch | peer | peer ÷ ours |\n|---|---|--:|--:|--:|")
-    for workload, sides in results.items():
-        for key in sides["ours"][0]:
-            ours, text = summary(sides["ours"], key)
-            peer_text = ratio = "–"
-            if sides["peer"] and key in sides["peer"][0]:
-                peer, peer_text = summary(sides["peer"], key)
-                ratio = f"{peer / ours:.2f}"
-            print(f"| {workload} | {key} | {text} | {peer_text} | {ratio} |")
+def print_table(workload: str, sides: Runs) -> None:
+    """One row for each number; the ratios are side ÷ first side: above 1, ours is faster."""
+    print(f"\n{workload}" + (f": {WORKLOADS[workload].text}" if workload in WORKLOADS else ""))
+    print(f"| number | {' | '.join(sides)} | {' | '.join(f'{s} ÷ ours' for s in [*sides][1:])} |")
+    print("|---" * (2 * len(sides)) + "|")
+    first = next(iter(sides.values()))
+    for key in first[0]:
+        ours, _ = summary(first, key)
+        cells = [summary(runs, key) for runs in sides.values()]
+        ratios = [f"{median / ours:.2f}" for median, _ in cells[1:]]
+        print(f"| {key} | {' | '.join(text for _, text in cells)} | {' | '.join(ratios)} |")
+    flops = WORKLOADS[workload].flops if workload in WORKLOADS else 0
+    if flops:
+        rate = flops / summary(first, "ms")[0] / 1e6
+        print(f"{flops / 1e9:.3g} GFLOP a step: {rate:.0f} GFLOP/s", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workloads", nargs="*", help=f"some of {WORKLOADS}; default all")
-    parser.add_argument("--rounds", type=int, default=5, help="processes of each side")
+    every = (*CALLS, *WORKLOADS)
+    parser.add_argument("workloads", nargs="*", help=f"some of {every}; default all")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peer", help="a Python with torch and pytorch-lightning")
+    parser.add_argument("--compile", action="store_true", help="also through torch.compile")
     args = parser.parse_args()
 
     peer, reason = find_peer(args.peer)
@@ -103,21 +123,22 @@ def main() -> None:
     threads = {f"{name}_NUM_THREADS": str(args.threads) for name in ("OMP", "OPENBLAS", "MKL")}
     environment = {**os.environ, **threads, "NUMBA_NUM_THREADS": str(args.threads)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import is measured as users have it
-    results: dict[str, Runs] = {}
-    for workload in args.workloads or WORKLOADS:
-        runs = results[workload] = {"ours": [], "peer": []}
-        for i in range(args.rounds):
-            print(f"{workload} {i + 1}/{args.rounds}", file=sys.stderr)
-            runs["ours"].append(run(sys.executable, "ours", workload, environment))
-            if peer is not None:
-                runs["peer"].append(run(peer, "peer", workload, environment))
-
+    modes = ["trainer", "raw"] + (["compile"] if args.compile else [])
     machine = facts(args.threads)
     machine["ours"] = versions(sys.executable, "minitorch-trainer", "numpy", "numba")
     if peer is not None:
         machine["peer"] = versions(peer, "torch", "pytorch-lightning")
-    print_table(results)
-    print("\n" + ", ".join(f"{name} {value}" for name, value in machine.items()))
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    results: dict[str, Runs] = {}
+    for workload in args.workloads or every:
+        sides = sides_of(workload, peer, modes)
+        runs: Runs = {side: [] for side in sides}
+        for _ in range(args.rounds):
+            for side, command in sides.items():
+                runs[side].append(run(command, environment))
+        results[workload] = runs
+        print_table(workload, runs)
+
     path = HERE / "results" / f"{machine['time'].replace(':', '')}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "results": results}, indent=1))

@@ -264,6 +264,8 @@ _HOLDERS = {
     "amp": "autocast",
     "kernels.threads": "get_num_threads set_num_threads",
     "nn.functional.norm": "cosine_similarity",
+    "nn.functional.recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh "
+    "rnn_tanh_cell",
     "nn.functional.similarity": "pairwise_distance pdist",
     **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }

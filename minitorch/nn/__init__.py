@@ -138,10 +138,12 @@ __all__ = [
 
 # Layers that load on first use: the file that holds them, and their names.
 _HOLDERS: dict[str, str] = {
+    "cells": "GRUCell LSTMCell RNNCell RNNCellBase",
     "distance": "CosineEmbeddingLoss CosineSimilarity MarginRankingLoss PairwiseDistance "
     "TripletMarginLoss TripletMarginWithDistanceLoss",
     "margin": "HingeEmbeddingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
     "NLLLoss2d PoissonNLLLoss SoftMarginLoss",
+    "recurrent": "GRU LSTM RNN RNNBase",
     "shrink": "Dropout3d FeatureAlphaDropout Hardshrink RReLU Softmax2d Softshrink",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parameter"))

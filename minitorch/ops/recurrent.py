@@ -1,0 +1,135 @@
+"""Recurrent layers over a whole sequence in one node: one direction of one layer.
+
+Rows of all steps lie one after the other, as in a PackedSequence: step t has `sizes[t]` of them,
+and sizes never grow. Row i of a step belongs to sequence i, and a sequence that has ended keeps
+its state. The input product is one product for all steps, and so are those of the weight
+gradients; only the recurrent product is one per step.
+
+The result is flat, since a node has one output: the hidden states of all rows, the last hidden
+state of each sequence and, for LSTM, its last cell state.
+
+Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997; Cho et al., Learning Phrase
+Representations using RNN Encoder-Decoder, 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import backend
+from . import elementwise as el
+from . import joining, linalg
+from .fused import Fused
+from .recurrent_steps import MODES
+from .wide import wide
+
+
+def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int, int]]:
+    """Number, first row and end of each step, in the order in which they are computed."""
+    ends = [0]
+    for n in sizes:
+        ends.append(ends[-1] + n)
+    order = range(len(sizes))
+    for t in reversed(order) if reverse else order:
+        yield t, ends[t], ends[t + 1]
+
+
+def _lstm_step(a: Any, r: Any, h: Any, c: Any, w_hr: Any) -> tuple[Any, Any]:
+    i, f, g, o = joining.chunk(a + r, 4, 1)
+    c = el.sigmoid(f) * c + el.sigmoid(i) * el.tanh(g)
+    h = el.sigmoid(o) * el.tanh(c)
+    return (h if w_hr is None else linalg.linear(h, w_hr)), c
+
+
+def _gru_step(a: Any, r: Any, h: Any, c: Any, w_hr: Any) -> tuple[Any, Any]:
+    a_r, a_z, a_n = joining.chunk(a, 3, 1)
+    h_r, h_z, h_n = joining.chunk(r, 3, 1)
+    n = el.tanh(a_n + el.sigmoid(a_r + h_r) * h_n)
+    return n + el.sigmoid(a_z + h_z) * (h - n), None
+
+
+_STEPS = {
+    "LSTM": _lstm_step,
+    "GRU": _gru_step,
+    "RNN_TANH": lambda a, r, h, c, w_hr: (el.tanh(a + r), None),
+    "RNN_RELU": lambda a, r, h, c, w_hr: (el.relu(a + r), None),
+}
+
+
+def _recurrent(
+    x: Any,
+    h0: Any,
+    c0: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    w_hr: Any = None,
+    *,
+    mode: str,
+    sizes: tuple[int, ...],
+    reverse: bool,
+) -> Any:
+    inputs = linalg.linear(x, w_ih, b_ih)
+    outs: list[Any] = [None] * len(sizes)
+    h, c = h0, c0
+    for t, start, end in steps(sizes, reverse):
+        n = end - start
+        old = h[:n], None if c is None else c[:n]
+        recurrent = linalg.linear(old[0], w_hh, b_hh)
+        new_h, new_c = _STEPS[mode](inputs[start:end], recurrent, *old, w_hr)
+        outs[t] = new_h
+        h = joining.cat([new_h, h[n:]])
+        c = None if c is None else joining.cat([new_c, c[n:]])
+    parts = [*outs, h] if c is None else [*outs, h, c]
+    return joining.cat([p.reshape(-1) for p in parts])
+
+
+def _forward(*arrays: Any, mode: str, sizes: tuple[int, ...], reverse: bool) -> Any:
+    x, h0, c0, *weights = [None if a is None else wide(a) for a in arrays]
+    walk = list(steps(sizes, reverse))
+    parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk)
+    flat = backend.namespace(x).concatenate([p.reshape(-1) for p in parts])
+    return flat.astype(arrays[0].dtype, copy=False), residuals
+
+
+def _backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    *arrays: Any,
+    mode: str,
+    sizes: tuple[int, ...],
+    reverse: bool,
+) -> list[Any]:
+    x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = [None if a is None else wide(a) for a in arrays]
+    g, rows, width = wide(g), len(x), h0.shape[1]
+    cut = rows * width
+    dy, dh = g[:cut].reshape(rows, width), g[cut : cut + h0.size].reshape(h0.shape).copy()
+    dc = None if c0 is None else g[cut + h0.size :].reshape(c0.shape).copy()
+    walk = list(steps(sizes, reverse))[::-1]
+    found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
+    da, dr, old, dh, dc, dw_hr = found
+    grads = [
+        da @ w_ih if needs[0] else None,
+        dh if needs[1] else None,
+        dc if needs[2] else None,
+        da.T @ x if needs[3] else None,
+        dr.T @ old if needs[4] else None,
+        da.sum(axis=0) if needs[5] else None,
+        dr.sum(axis=0) if needs[6] else None,
+        dw_hr if needs[7] else None,
+    ]
+    return [
+        None if d is None else d.astype(a.dtype, copy=False)
+        for d, a in zip(grads, arrays, strict=True)
+    ]
+
+
+recurrent_op = Fused(
+    _recurrent, _forward, _backward, supports=lambda x, *arrays, **options: x.dtype.kind != "i"
+)
+"""`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse)`, flat."""
+
+__all__ = ["recurrent_op", "steps"]

@@ -1,0 +1,201 @@
+"""The fast bodies of recurrent layers on arrays; what they compute stands in `recurrent.py`.
+
+`forward` gives (hidden states of all rows, last hidden states, last cell states) and what
+`backward` needs. `backward` gives the gradients before the activations, `da` of the input's part
+and `dr` of the recurrent part, then the old hidden state of each row, and the gradients of h0, c0
+and w_hr.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import backend
+
+Walk = list[tuple[int, int, int]]
+
+
+class Mode(NamedTuple):
+    """The two bodies of one kind of cell."""
+
+    forward: Any
+    backward: Any
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return a if b is None else a + b
+
+
+def _sigmoid_from_half(a: Any) -> None:
+    """σ(2a) in place of a: `(1 + tanh a) / 2`, since tanh is one fast call for all gates."""
+    a *= 0.5
+    a += 0.5
+
+
+def _lstm_forward(
+    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
+) -> Any:
+    xp, n = backend.namespace(x), c0.shape[1]
+    gates = _sum(_sum(x @ w_ih.T, b_ih), b_hh)
+    half = xp.full((4 * n,), 0.5, x.dtype)
+    half[2 * n : 3 * n] = 1
+    gates *= half
+    recurrent = xp.ascontiguousarray(w_hh.T * half)
+    old = xp.empty((len(x), h0.shape[1]), x.dtype)
+    y = xp.empty_like(old)
+    cells = [xp.empty((len(x), n), x.dtype) for _ in range(2)]
+    h, c = h0.copy(), c0.copy()
+    for _, s, e in walk:
+        a, rows = gates[s:e], e - s
+        old[s:e], cells[0][s:e] = h[:rows], c[:rows]
+        a += h[:rows] @ recurrent
+        xp.tanh(a, out=a)
+        _sigmoid_from_half(a[:, : 2 * n])
+        _sigmoid_from_half(a[:, 3 * n :])
+        new = c[:rows]
+        new *= a[:, n : 2 * n]
+        new += a[:, :n] * a[:, 2 * n : 3 * n]
+        squashed = cells[1][s:e]
+        xp.tanh(new, out=squashed)
+        out = a[:, 3 * n :] * squashed
+        y[s:e] = out if w_hr is None else out @ w_hr.T
+        h[:rows] = y[s:e]
+    return (y, h, c), (gates, old, *cells)
+
+
+def _lstm_backward(
+    dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
+) -> Any:
+    gates, old, old_cells, squashed = residuals
+    xp, n = backend.namespace(dy), dc.shape[1]
+    i, f, g, o = (gates[:, k * n : (k + 1) * n] for k in range(4))
+    through = o * (1 - squashed * squashed)
+    slopes = xp.empty_like(gates).reshape(len(gates), 4, n)
+    slopes[:, 0] = i * (1 - i) * g
+    slopes[:, 1] = f * (1 - f) * old_cells
+    slopes[:, 2] = (1 - g * g) * i
+    slopes[:, 3] = o * (1 - o) * squashed
+    das = xp.empty_like(slopes)
+    dys = xp.empty_like(dy) if w_hr is not None else None
+    for _, s, e in walk:
+        rows = e - s
+        dout = dh[:rows] + dy[s:e]
+        if dys is not None:
+            dys[s:e] = dout
+            dout = dout @ w_hr
+        dcell = dc[:rows]
+        dcell += dout * through[s:e]
+        das[s:e, :3] = slopes[s:e, :3] * dcell[:, None]
+        das[s:e, 3] = slopes[s:e, 3] * dout
+        dcell *= f[s:e]
+        dh[:rows] = das[s:e].reshape(rows, 4 * n) @ w_hh
+    da = das.reshape(len(gates), 4 * n)
+    dw_hr = None if dys is None else dys.T @ (o * squashed)
+    return da, da, old, dh, dc, dw_hr
+
+
+def _gru_forward(
+    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
+) -> Any:
+    xp, n = backend.namespace(x), h0.shape[1]
+    gates = _sum(x @ w_ih.T, b_ih)
+    gates[:, : 2 * n] *= 0.5
+    recurrent = xp.ascontiguousarray(w_hh.T)
+    old, y, inner = (xp.empty((len(x), n), x.dtype) for _ in range(3))
+    h = h0.copy()
+    for _, s, e in walk:
+        a, rows = gates[s:e], e - s
+        r = _sum(h[:rows] @ recurrent, b_hh)
+        old[s:e], inner[s:e] = h[:rows], r[:, 2 * n :]
+        both = a[:, : 2 * n]
+        both += r[:, : 2 * n] * 0.5
+        xp.tanh(both, out=both)
+        _sigmoid_from_half(both)
+        new = a[:, 2 * n :]
+        new += a[:, :n] * inner[s:e]
+        xp.tanh(new, out=new)
+        y[s:e] = new + a[:, n : 2 * n] * (h[:rows] - new)
+        h[:rows] = y[s:e]
+    return (y, h), (gates, old, inner)
+
+
+def _gru_backward(
+    dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
+) -> Any:
+    gates, old, inner = residuals
+    xp, n = backend.namespace(dy), dh.shape[1]
+    r, z, new = (gates[:, k * n : (k + 1) * n] for k in range(3))
+    # Each gate's slope with respect to the new hidden state.
+    slopes = xp.empty_like(gates).reshape(len(gates), 3, n)
+    slopes[:, 2] = (1 - z) * (1 - new * new)
+    slopes[:, 1] = (old - new) * z * (1 - z)
+    slopes[:, 0] = slopes[:, 2] * inner * r * (1 - r)
+    recurrent = slopes.copy()
+    recurrent[:, 2] *= r
+    dhs = xp.empty_like(old)
+    for _, s, e in walk:
+        rows = e - s
+        dout = dhs[s:e]
+        dout[...] = dh[:rows]
+        dout += dy[s:e]
+        dr = recurrent[s:e]
+        dr *= dout[:, None]
+        dh[:rows] = dout * z[s:e] + dr.reshape(rows, 3 * n) @ w_hh
+    slopes *= dhs[:, None]
+    flat = gates.shape
+    return slopes.reshape(flat), recurrent.reshape(flat), old, dh, None, None
+
+
+def _plain_forward(name: str) -> Any:
+    def forward(
+        x: Any,
+        h0: Any,
+        c0: Any,
+        w_ih: Any,
+        w_hh: Any,
+        b_ih: Any,
+        b_hh: Any,
+        w_hr: Any,
+        *,
+        walk: Walk,
+    ) -> Any:
+        xp = backend.namespace(x)
+        y = _sum(_sum(x @ w_ih.T, b_ih), b_hh)
+        recurrent = xp.ascontiguousarray(w_hh.T)
+        old = xp.empty_like(y)
+        h = h0.copy()
+        for _, s, e in walk:
+            a, rows = y[s:e], e - s
+            old[s:e] = h[:rows]
+            a += h[:rows] @ recurrent
+            if name == "tanh":
+                xp.tanh(a, out=a)
+            else:
+                xp.maximum(a, 0, out=a)
+            h[:rows] = a
+        return (y, h), (y, old)
+
+    return forward
+
+
+def _plain_backward(name: str) -> Any:
+    def backward(
+        dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
+    ) -> Any:
+        y, old = residuals
+        da = 1 - y * y if name == "tanh" else (y > 0).astype(y.dtype)
+        for _, s, e in walk:
+            rows, d = e - s, da[s:e]
+            d *= dh[:rows] + dy[s:e]
+            dh[:rows] = d @ w_hh
+        return da, da, old, dh, None, None
+
+    return backward
+
+
+MODES = {
+    "LSTM": Mode(_lstm_forward, _lstm_backward),
+    "GRU": Mode(_gru_forward, _gru_backward),
+    "RNN_TANH": Mode(_plain_forward("tanh"), _plain_backward("tanh")),
+    "RNN_RELU": Mode(_plain_forward("relu"), _plain_backward("relu")),
+}

@@ -270,7 +270,8 @@ _HOLDERS = {
     **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }
 _PACKAGES = (
-    "amp autograd backend callbacks cuda data io kernels loggers nn optim special trainer utils"
+    "amp autograd backend callbacks cuda data io kernels loggers models nn optim special trainer "
+    "utils"
 )
 _load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES.split())
 

@@ -30,7 +30,7 @@ from .activation import (
     Threshold,
 )
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from .convolution import Conv1d, Conv2d
+from .convolution import Conv1d, Conv2d, Conv3d
 from .linear import (
     AlphaDropout,
     Bilinear,
@@ -56,30 +56,37 @@ from .loss import (
     SmoothL1Loss,
 )
 from .module import Module
-from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
     AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
 )
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
     "Bilinear",
     "CELU",
     "Conv1d",
     "Conv2d",
+    "Conv3d",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
@@ -106,6 +113,7 @@ __all__ = [
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
     "Mish",
     "Module",
     "ModuleDict",
@@ -145,5 +153,18 @@ _HOLDERS: dict[str, str] = {
     "NLLLoss2d PoissonNLLLoss SoftMarginLoss",
     "recurrent": "GRU LSTM RNN RNNBase",
     "shrink": "Dropout3d FeatureAlphaDropout Hardshrink RReLU Softmax2d Softshrink",
+    "transposed": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    "padding": "ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d "
+    "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
+    "ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
+    "pooling_choices": "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d MaxUnpool1d "
+    "MaxUnpool2d MaxUnpool3d LPPool1d LPPool2d LPPool3d FractionalMaxPool2d FractionalMaxPool3d",
+    "other_norms": "InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm LocalResponseNorm",
+    "resizing": "Upsample UpsamplingNearest2d UpsamplingBilinear2d PixelShuffle PixelUnshuffle "
+    "ChannelShuffle Unfold Fold",
+    "lazy_layers": "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
+    "LazyConvTranspose2d LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
+    "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "uninitialized": "UninitializedParameter UninitializedBuffer",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parameter"))

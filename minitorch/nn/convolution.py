@@ -152,3 +152,27 @@ class Conv2d(_Conv):
     def forward(self, input: Tensor) -> Tensor:
         x, padding = self._padded(input)
         return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3d(_Conv):
+    """Convolution along the last three axes of f[N, C, D, H, W].
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Size of the window; a number or (depth, height, width), as the next three.
+        stride: Step of the window.
+        padding: Elements added on all sides, "valid" (none) or "same" (the size is kept).
+        dilation: Step between the elements of the window.
+        groups: The channels are split into so many independent parts.
+        bias: Whether a bias is added.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device: Where the parameters live.
+        dtype: Their dtype.
+    """
+
+    axes = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        x, padding = self._padded(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)

@@ -116,6 +116,12 @@ class BatchNorm2d(_BatchNorm):
     axes = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    """Normalises each channel of f[N, C, D, H, W] over the batch; arguments as in BatchNorm1d."""
+
+    axes = (5,)
+
+
 class LayerNorm(Module):
     """Normalises the last axes of each sample.
 

@@ -1,5 +1,6 @@
-"""PyTorch's place for Parameter."""
+"""PyTorch's place for Parameter and its relatives without a shape."""
 
 from ..tensor import Parameter
+from .uninitialized import UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Parameter"]
+__all__ = ["Parameter", "UninitializedBuffer", "UninitializedParameter"]

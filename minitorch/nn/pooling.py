@@ -57,6 +57,13 @@ class MaxPool2d(_MaxPool):
         return F.max_pool2d(input, *self._options())
 
 
+class MaxPool3d(_MaxPool):
+    """The maximum of each window along the last three axes; see `functional.max_pool2d`."""
+
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool3d(input, *self._options())
+
+
 class AvgPool1d(Module):
     """The mean of each window along the last axis; see `functional.avg_pool2d`."""
 
@@ -92,9 +99,7 @@ def _single(value: Size) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-class AvgPool2d(Module):
-    """The mean of each window along the last two axes; see `functional.avg_pool2d`."""
-
+class _AvgPool(Module):
     def __init__(
         self,
         kernel_size: Size,
@@ -110,9 +115,8 @@ class AvgPool2d(Module):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
-            input,
+    def _options(self) -> tuple[Any, ...]:
+        return (
             self.kernel_size,
             self.stride,
             self.padding,
@@ -123,6 +127,20 @@ class AvgPool2d(Module):
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window along the last two axes; see `functional.avg_pool2d`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(input, *self._options())
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window along the last three axes; see `functional.avg_pool2d`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(input, *self._options())
 
 
 class _Adaptive(Module):
@@ -146,3 +164,10 @@ class AdaptiveAvgPool2d(_Adaptive):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """Means over windows that divide the last three axes into `output_size` parts."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)

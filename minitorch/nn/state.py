@@ -121,7 +121,7 @@ def save_own(
     memo = _Collecting() if memo is None else memo
     for path, tensor, _ in _own(module, prefix):
         _check_new(module, path, memo.paths)
-        if not keep_vars:
+        if not keep_vars and not _has_no_shape(tensor):
             tensor = memo.detached.setdefault(id(tensor), tensor.detach())
         destination[path] = tensor
     if _has_extra_state(module):
@@ -269,17 +269,29 @@ def _as_tensor(name: str, value: Any) -> Tensor:
     )
 
 
+def _has_no_shape(tensor: Tensor) -> bool:
+    """True for what a lazy layer holds before its first call."""
+    return hasattr(type(tensor), "materialize")
+
+
 def _fits(slot: _Slot, value: Tensor) -> bool:
     """True if the tensor can take the value; a plain one also takes another shape, since what
     changed its value may have changed its shape.
     """
+    if _has_no_shape(slot.tensor):
+        return True
     if slot.required and slot.tensor.shape != value.shape:
         return False
     return dtypes.can_cast(value.dtype, slot.tensor.dtype)
 
 
 def _put(slot: _Slot, value: Tensor, assign: bool) -> None:
-    tensor, value = slot.tensor, value.detach()
+    tensor = slot.tensor
+    if _has_no_shape(tensor):
+        if _has_no_shape(value):
+            return
+        tensor.materialize(value.shape)  # type: ignore[attr-defined]
+    value = value.detach()
     if assign:
         tensor.data = value
     elif tensor.shape == value.shape:

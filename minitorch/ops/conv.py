@@ -1,18 +1,21 @@
-"""Convolution: `y[n,o,l] = Σ_k w[o,k] · cols[n,k,l] + b[o]`, cols being the patches of x.
+"""Convolution and its transpose: `y[n,o,l] = Σ_k w[o,k] · cols[n,k,l]`, cols the patches of x.
 
-The fast body takes a few images at a time, lays their patches out as one matrix that stays in the
-cache, and multiplies once. Patches are made again for the backward pass instead of being kept.
+The transpose, `y = fold(wᵀ x)`, is the gradient of a convolution with respect to its input; each is
+made of the other's parts. The fast bodies take a few images at a time, lay their patches out as one
+matrix that stays in the cache, and multiply once. Patches are made again for the backward pass
+instead of being kept. Shapes: x_NC… and w_OC… with any number of axes behind the channels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import backend
 from ..kernels import load_for
 from .fused import Fused
-from .unfold import Window, padded, taps, unfold_columns
+from .unfold import Window, fold_columns, padded, sum_taps, taps, unfold_columns
 from .wide import wide
 
 _TILE_BYTES = 4 << 20
@@ -21,52 +24,54 @@ _SMALL = 1 << 13
 
 def _definition(x: Any, weight: Any, bias: Any = None, *, window: Window, groups: int) -> Any:
     n, o = x.shape[0], weight.shape[0]
-    oh, ow = window.output(*x.shape[2:])
+    outputs = window.output(*x.shape[2:])
     w = _grouped(weight, groups)
-    cols = unfold_columns(x, window=window).reshape(n, groups, w.shape[2], oh * ow)
-    y = (w @ cols).reshape(n, o, oh, ow)
-    return y if bias is None else y + bias.reshape(-1, 1, 1)
+    cols = unfold_columns(x, window=window).reshape(n, groups, w.shape[2], math.prod(outputs))
+    y = (w @ cols).reshape(n, o, *outputs)
+    return y if bias is None else y + _per_channel(bias, len(outputs))
+
+
+def _per_channel(bias: Any, axes: int) -> Any:
+    return bias.reshape(-1, *[1] * axes)
 
 
 def _grouped(weight: Any, groups: int) -> Any:
     """The weight as a matrix for each group, w_GOK."""
-    o, c, kh, kw = weight.shape
-    return weight.reshape(groups, o // groups, c * kh * kw)
+    o, *rest = weight.shape
+    return weight.reshape(groups, o // groups, math.prod(rest))
 
 
-def _kernels(x: Any, window: Window, oh: int, ow: int) -> Any:
-    """The compiled bodies, where there is enough to do for several threads."""
-    values = x.shape[0] * x.shape[1] * window.kernel[0] * window.kernel[1] * oh * ow
-    return load_for("conv", x, least=0) if values >= _SMALL else None
+def _kernels(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
+    """The compiled bodies, for two axes and where there is enough to do for several threads."""
+    values = x.shape[0] * x.shape[1] * math.prod(window.kernel) * math.prod(outputs)
+    two = len(outputs) == 2 and values >= _SMALL
+    return load_for("conv", x, least=0) if two else None
 
 
-def _patches(x: Any, window: Window, oh: int, ow: int) -> Any:
-    """The patches of some images as c·kh·kw rows of n·oh·ow values."""
+def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
+    """The patches of some images as c·k rows of n·l values."""
     n, c = x.shape[:2]
-    kernels = _kernels(x, window, oh, ow)
+    kernels = _kernels(x, window, outputs)
     if kernels is not None:
-        return kernels.patches(x, window, oh, ow)
+        return kernels.patches(x, window, *outputs)
     source = padded(x, window)
-    cols = backend.namespace(x).empty((c, *window.kernel, n, oh, ow), x.dtype)
-    for i, j, rows, columns in taps(window, oh, ow):
-        cols[:, i, j] = source[:, :, rows, columns].swapaxes(0, 1)
-    return cols.reshape(c * window.kernel[0] * window.kernel[1], n * oh * ow)
+    cols = backend.namespace(x).empty((c, *window.kernel, n, *outputs), x.dtype)
+    for place, under in taps(window, outputs):
+        cols[(slice(None), *place)] = source[(..., *under)].swapaxes(0, 1)
+    return cols.reshape(c * math.prod(window.kernel), n * math.prod(outputs))
 
 
-def _add_patches(out: Any, cols: Any, window: Window, oh: int, ow: int) -> None:
+def _add_patches(out: Any, cols: Any, window: Window, outputs: tuple[int, ...]) -> None:
     """Adds patches to the images `out`, which are zero before."""
-    kernels = _kernels(out, window, oh, ow)
+    kernels = _kernels(out, window, outputs)
     if kernels is not None:
-        kernels.add_patches(out, cols, window, oh, ow)
+        kernels.add_patches(out, cols, window, *outputs)
         return
-    n, c, h, w = out.shape
-    (t, left), (b, right) = window.low, window.high
-    xp = backend.namespace(out)
-    total = xp.zeros((n, c, h + t + b, w + left + right), out.dtype)
-    cols = cols.reshape(c, *window.kernel, n, oh, ow)
-    for i, j, rows, columns in taps(window, oh, ow):
-        total[:, :, rows, columns] += cols[:, i, j].swapaxes(0, 1)
-    out[...] = total[:, :, t : t + h, left : left + w]
+    n, c = out.shape[:2]
+    axes = tuple(range(1, 1 + len(outputs)))
+    cols = cols.reshape(c, *window.kernel, n, *outputs)
+    cols = cols.transpose(1 + len(axes), 0, *axes, *range(2 + len(axes), cols.ndim))
+    out[...] = sum_taps(cols, (n, c), window, tuple(out.shape[2:]))
 
 
 def _tiles(x: Any, weight: Any, groups: int, size: int) -> Iterator[slice]:
@@ -77,33 +82,85 @@ def _tiles(x: Any, weight: Any, groups: int, size: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _pointwise(weight: Any, window: Window) -> bool:
+def _pointwise(window: Window) -> bool:
     """True where the patches are the image itself."""
     return (
-        tuple(weight.shape[2:]) == (1, 1)
-        and window.stride == (1, 1)
+        set(window.kernel) == {1}
+        and set(window.stride) == {1}
         and not any(window.low + window.high)
     )
 
 
-def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> Any:
-    xp, dtype = backend.namespace(x), x.dtype
-    x, weight = wide(x), wide(weight)
-    n, o = x.shape[0], weight.shape[0]
-    oh, ow = window.output(*x.shape[2:])
+def _apply(x: Any, weight: Any, window: Window, groups: int) -> Any:
+    """The convolution of float32 or wider arrays."""
+    xp, (n, o) = backend.namespace(x), (x.shape[0], weight.shape[0])
+    outputs = window.output(*x.shape[2:])
+    w, size = _grouped(weight, groups), math.prod(outputs)
+    if _pointwise(window):
+        y = xp.matmul(w, x.reshape(n, groups, w.shape[2], size))
+        return y.reshape(n, o, *outputs)
+    y = xp.empty((n, o, *outputs), x.dtype)
+    for tile in _tiles(x, weight, groups, size):
+        cols = _patches(x[tile], window, outputs).reshape(groups, w.shape[2], -1)
+        y[tile] = xp.matmul(w, cols).reshape(o, -1, *outputs).swapaxes(0, 1)
+    return y
+
+
+def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tuple[int, ...]) -> Any:
+    """The gradient of images of the given size, from that of the outputs."""
+    xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
+    w, c = _grouped(weight, groups).swapaxes(1, 2), weight.shape[1] * groups
+    if _pointwise(window):
+        return xp.matmul(w, g.reshape(n, groups, o // groups, math.prod(outputs))).reshape(
+            n, c, *size
+        )
+    dx = xp.zeros((n, c, *size), g.dtype)
+    for tile in _tiles(g, weight, groups, math.prod(outputs)):
+        _add_patches(dx[tile], xp.matmul(w, _columns(g[tile], groups)), window, outputs)
+    return dx
+
+
+def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -> Any:
+    """The gradient of the weight, from those of the outputs and the images."""
+    xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w = _grouped(weight, groups)
-    if _pointwise(weight, window):
-        y = xp.matmul(w, x.reshape(n, groups, w.shape[2], oh * ow)).reshape(n, o, oh, ow)
-    else:
-        y = xp.empty((n, o, oh, ow), x.dtype)
-        for tile in _tiles(x, weight, groups, oh * ow):
-            cols = _patches(x[tile], window, oh, ow)
-            cols = cols.reshape(groups, w.shape[2], -1)
-            product = xp.matmul(w, cols).reshape(o, -1, oh, ow)
-            y[tile] = product.swapaxes(0, 1)
+    dw = xp.zeros(w.shape, w.dtype)
+    if _pointwise(window):
+        size = math.prod(outputs)
+        g = g.reshape(n, groups, o // groups, size)
+        columns = x.reshape(n, groups, w.shape[2], size).swapaxes(2, 3)
+        for i in range(n):
+            dw += xp.matmul(g[i], columns[i])
+        return dw.reshape(weight.shape)
+    for tile in _tiles(x, weight, groups, math.prod(outputs)):
+        cols = _patches(x[tile], window, outputs).reshape(groups, w.shape[2], -1)
+        dw += xp.matmul(_columns(g[tile], groups), cols.swapaxes(1, 2))
+    return dw.reshape(weight.shape)
+
+
+def _columns(g: Any, groups: int) -> Any:
+    """g_NO… as a matrix for each group, with a column for each place of each image."""
+    columns = backend.namespace(g).ascontiguousarray(g.swapaxes(0, 1))
+    return columns.reshape(groups, g.shape[1] // groups, -1)
+
+
+def _with_bias(y: Any, bias: Any, dtype: Any) -> Any:
     if bias is not None:
-        y += bias.reshape(-1, 1, 1).astype(y.dtype, copy=False)
+        y += _per_channel(bias, y.ndim - 2).astype(y.dtype, copy=False)
     return y.astype(dtype, copy=False), ()
+
+
+def _cast_back(grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    pairs = zip(grads, inputs, strict=True)
+    return [None if d is None else d.astype(a.dtype, copy=False) for d, a in pairs]
+
+
+def _bias_gradient(g: Any) -> Any:
+    return g.sum((0, *range(2, g.ndim)))
+
+
+def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> Any:
+    return _with_bias(_apply(wide(x), wide(weight), window, groups), bias, x.dtype)
 
 
 def _backward(
@@ -117,58 +174,67 @@ def _backward(
     window: Window,
     groups: int,
 ) -> list[Any]:
-    kinds = [None if a is None else a.dtype for a in (x, weight, bias)]
-    g, x, weight = wide(g), wide(x), wide(weight)
-    body = _pointwise_backward if _pointwise(weight, window) else _tiled_backward
-    dx, dw = body(g, needs, x, weight, window, groups)
-    db = g.sum((0, 2, 3)) if needs[2] else None
-    grads = (dx, dw, db)
-    return [
-        None if d is None else d.astype(kind, copy=False)
-        for d, kind in zip(grads, kinds, strict=True)
-    ]
+    g, inputs, (x, weight) = wide(g), (x, weight, bias), (wide(x), wide(weight))
+    size = tuple(x.shape[2:])
+    dx = _input_gradient(g, weight, window, groups, size) if needs[0] else None
+    dw = _weight_gradient(g, x, weight, window, groups) if needs[1] else None
+    return _cast_back((dx, dw, _bias_gradient(g) if needs[2] else None), inputs)
 
 
-def _tiled_backward(
-    g: Any, needs: Sequence[bool], x: Any, weight: Any, window: Window, groups: int
-) -> tuple[Any, Any]:
-    xp, o = backend.namespace(x), weight.shape[0]
-    oh, ow = g.shape[2:]
-    w = _grouped(weight, groups)
-    dx = xp.zeros(x.shape, x.dtype) if needs[0] else None
-    dw = xp.zeros(w.shape, w.dtype) if needs[1] else None
-    for tile in _tiles(x, weight, groups, oh * ow):
-        columns = xp.ascontiguousarray(g[tile].swapaxes(0, 1)).reshape(groups, o // groups, -1)
-        if dw is not None:
-            cols = _patches(x[tile], window, oh, ow)
-            cols = cols.reshape(groups, w.shape[2], -1)
-            dw += xp.matmul(columns, cols.swapaxes(1, 2))
-        if dx is not None:
-            _add_patches(dx[tile], xp.matmul(w.swapaxes(1, 2), columns), window, oh, ow)
-    return dx, None if dw is None else dw.reshape(weight.shape)
-
-
-def _pointwise_backward(
-    g: Any, needs: Sequence[bool], x: Any, weight: Any, window: Window, groups: int
-) -> tuple[Any, Any]:
-    xp, (n, o), size = backend.namespace(x), g.shape[:2], g.shape[2] * g.shape[3]
-    w = _grouped(weight, groups)
-    g = g.reshape(n, groups, o // groups, size)
-    dx = dw = None
-    if needs[0]:
-        dx = xp.matmul(w.swapaxes(1, 2), g).reshape(x.shape)
-    if needs[1]:
-        dw = xp.zeros(w.shape, w.dtype)
-        columns = x.reshape(n, groups, w.shape[2], size).swapaxes(2, 3)
-        for i in range(n):
-            dw += xp.matmul(g[i], columns[i])
-        dw = dw.reshape(weight.shape)
-    return dx, dw
-
-
-def _supports(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> bool:
+def _supports(x: Any, weight: Any, bias: Any, **options: Any) -> bool:
     return x.dtype == weight.dtype
 
 
 convolution = Fused(_definition, _forward, _backward, supports=_supports, bilinear=True)
 convolution.name = "convolution"
+
+
+def _transposed_definition(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    window: Window,
+    groups: int,
+    size: tuple[int, ...],
+) -> Any:
+    n, c = x.shape[:2]
+    w = _grouped(weight, groups).transpose(1, 2)
+    cols = w @ x.reshape(n, groups, c // groups, math.prod(x.shape[2:]))
+    channels = weight.shape[1] * groups
+    cols = cols.reshape(n, channels, math.prod(window.kernel), cols.shape[3])
+    y = fold_columns(cols, window=window, size=size)
+    return y if bias is None else y + _per_channel(bias, len(size))
+
+
+def _transposed_forward(
+    x: Any, weight: Any, bias: Any, *, window: Window, groups: int, size: tuple[int, ...]
+) -> Any:
+    y = _input_gradient(wide(x), wide(weight), window, groups, size)
+    return _with_bias(y, bias, x.dtype)
+
+
+def _transposed_backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    weight: Any,
+    bias: Any,
+    *,
+    window: Window,
+    groups: int,
+    size: tuple[int, ...],
+) -> list[Any]:
+    g, inputs, (x, weight) = wide(g), (x, weight, bias), (wide(x), wide(weight))
+    dx = _apply(g, weight, window, groups) if needs[0] else None
+    dw = _weight_gradient(x, g, weight, window, groups) if needs[1] else None
+    return _cast_back((dx, dw, _bias_gradient(g) if needs[2] else None), inputs)
+
+
+transposed_convolution = Fused(
+    _transposed_definition, _transposed_forward, _transposed_backward, supports=_supports
+)
+transposed_convolution.name = "transposed_convolution"
+"""`transposed_convolution(x, weight, bias, *, window, groups, size)`: the images of the given size
+whose convolution by `window` has the gradient x; weight_OC… as that convolution has it."""

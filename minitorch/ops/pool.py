@@ -1,12 +1,7 @@
-"""Pooling. Averages are products with constant matrices; maxima are a choice of elements.
-
-Shapes: x_NCHW. An average over windows is separable, `y = R x Cᵀ` with one row of R for each row of
-the output, and this covers padding, ceil_mode and adaptive sizes alike.
-"""
+"""Maxima over windows: a choice of elements of x_NC…; averages are in `resample.py`."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,27 +12,30 @@ from .. import backend
 from ..kernels import load_for
 from .families import nondiff
 from .fused import Fused
-from .primitive import Primitive
 from .unfold import Window, padded, taps
-from .wide import wide
+
+
+def _kernels(x: Any, window: Window) -> Any:
+    """The compiled bodies, which know two axes."""
+    return load_for("pool", x) if len(window.kernel) == 2 else None
 
 
 def _index_array(x: Any, *, window: Window) -> Any:
-    kernels = load_for("pool", x)
+    kernels = _kernels(x, window)
     if kernels is not None:
         return kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
     return _maxima(x, window)[1]
 
 
 def _maxima(x: Any, window: Window) -> tuple[Any, Any]:
-    xp, (h, w) = backend.namespace(x), x.shape[2:]
-    oh, ow = window.output(h, w)
+    xp, sizes = backend.namespace(x), x.shape[2:]
+    outputs = window.output(*sizes)
     source = padded(x, window, _lowest(x.dtype))
-    plane = padded(xp.arange(h * w).reshape(1, 1, h, w), window, -1)
+    plane = padded(xp.arange(math.prod(sizes)).reshape(1, 1, *sizes), window, -1)
     best: Any = None
     index: Any = None
-    for _, _, rows, columns in taps(window, oh, ow):
-        values, places = source[:, :, rows, columns], plane[:, :, rows, columns]
+    for _, under in taps(window, outputs):
+        values, places = source[(..., *under)], plane[(..., *under)]
         if best is None:
             best, index = values.copy(), xp.broadcast_to(places, values.shape).copy()
             continue
@@ -63,13 +61,11 @@ def max_pool_indices(x: Any, *, window: Window) -> Any:
 
 
 def _max_definition(x: Any, *, window: Window) -> Any:
-    index = max_pool_indices(x.detach(), window=window)
-    n, c, oh, ow = index.shape
-    return x.reshape(n, c, -1).gather(2, index.reshape(n, c, -1)).reshape(n, c, oh, ow)
+    return picked(x, max_pool_indices(x.detach(), window=window))
 
 
 def _max_forward(x: Any, *, window: Window) -> tuple[Any, tuple[Any, ...]]:
-    kernels = load_for("pool", x)
+    kernels = _kernels(x, window)
     if kernels is not None:
         y, index = kernels.max_pool(x, window, *window.output(*x.shape[2:]))
     else:
@@ -81,12 +77,12 @@ def _max_backward(
     g: Any, needs: Sequence[bool], residuals: tuple[Any, ...], x: Any, *, window: Window
 ) -> list[Any]:
     index = residuals[0]
-    kernels = load_for("pool", g)
+    kernels = _kernels(g, window)
     if kernels is not None:
         return [kernels.max_pool_backward(g, index, x.shape)]
-    xp, (n, c, h, w) = backend.namespace(g), x.shape
-    dx = xp.zeros((n * c, h * w), g.dtype)
-    rows, flat = xp.arange(n * c).reshape(n * c, 1), (n * c, math.prod(g.shape[2:]))
+    xp, planes = backend.namespace(g), math.prod(x.shape[:2])
+    dx = xp.zeros((planes, math.prod(x.shape[2:])), g.dtype)
+    rows, flat = xp.arange(planes).reshape(planes, 1), (planes, math.prod(g.shape[2:]))
     xp.add.at(dx, (rows, index.reshape(flat)), g.reshape(flat))
     return [dx.reshape(x.shape)]
 
@@ -100,77 +96,52 @@ max_pool = Fused(
 max_pool.name = "max_pool"
 
 
-def _average_array(x: Any, *, rows: Any, columns: Any) -> Any:
-    """R x Cᵀ for the last two axes."""
-    xp, a = backend.namespace(x), wide(x)
-    (n, c, h, w), (oh, ow) = a.shape, (len(rows), len(columns))
-    y = xp.matmul(a.reshape(n * c * h, w), _constant(columns.T, a)).reshape(n * c, h, ow)
-    y = xp.matmul(_constant(rows, a), y).reshape(n, c, oh, ow)
-    return y.astype(x.dtype, copy=False)
+def adaptive_windows(size: int, outputs: int) -> tuple[tuple[int, int], ...]:
+    """(start, stop) of the windows that divide an axis: from ⌊i·n/m⌋ to ⌈(i+1)·n/m⌉."""
+    ends = range(outputs)
+    return tuple((i * size // outputs, -(-(i + 1) * size // outputs)) for i in ends)
 
 
-def _constant(weights: np.ndarray, a: Any) -> Any:
-    """`weights` with the dtype and on the device of `a`."""
-    if type(a) is np.ndarray:
-        return weights.astype(a.dtype, copy=False)
-    return _sent(weights.tobytes(), weights.shape, a.dtype, backend.of(a), backend.device_of(a))
+def _windowed_maxima(x: Any, *, windows: tuple[tuple[tuple[int, int], ...], ...]) -> Any:
+    """Flat positions of the first maxima of x_NC… in windows given for each axis.
 
-
-@functools.lru_cache(maxsize=128)
-def _sent(values: bytes, shape: tuple[int, ...], dtype: Any, library: Any, where: Any) -> Any:
-    """A small matrix on a GPU, sent once and kept for the steps that follow."""
-    weights = np.frombuffer(values, np.float64).reshape(shape)
-    return library.from_host(weights.astype(dtype), where.index)
-
-
-def _average_rule(g: Any, *, rows: Any, columns: Any) -> Any:
-    return average(g, rows=rows.T, columns=columns.T)
-
-
-average = Primitive("avg_pool", _average_array, (_average_rule,))
-"""`average(x, *, rows, columns)` with NumPy matrices rows_OH×H and columns_OW×W."""
-
-
-@functools.lru_cache(256)
-def window_weights(
-    size: int,
-    kernel: int,
-    stride: int,
-    padding: int,
-    outputs: int,
-    count_include_pad: bool,
-    divisor: int | None,
-) -> np.ndarray:
-    """The matrix of one axis of avg_pool.
-
-    Args:
-        size: Length of the axis.
-        kernel: Length of a window.
-        stride: Step between windows.
-        padding: Zeros on each side.
-        outputs: Number of windows.
-        count_include_pad: Whether padding counts in the divisor.
-        divisor: Replaces the count of elements.
+    Axis by axis, the last one first: the winner of a window is the first of the winners of its
+    parts, so that the order of equal elements is that of the memory.
     """
-    weights = np.zeros((outputs, size))
-    for i in range(outputs):
-        start = i * stride - padding
-        stop = min(start + kernel, size + padding)
-        count = stop - start if count_include_pad else min(stop, size) - max(start, 0)
-        weights[i, max(start, 0) : min(stop, size)] = 1 / (divisor or count)
-    weights.setflags(write=False)
-    return weights
+    xp = backend.namespace(x)
+    sizes = x.shape[2:]
+    place = xp.broadcast_to(xp.arange(math.prod(sizes)).reshape(sizes), x.shape)
+    for axis in reversed(range(len(sizes))):
+        x, place = _best_along(xp, x, place, 2 + axis, windows[axis])
+    return xp.ascontiguousarray(place)
 
 
-@functools.lru_cache(256)
-def adaptive_weights(size: int, outputs: int) -> np.ndarray:
-    """The matrix of one axis of adaptive_avg_pool: windows from ⌊i·n/m⌋ to ⌈(i+1)·n/m⌉."""
-    weights = np.zeros((outputs, size))
-    for i in range(outputs):
-        start, stop = i * size // outputs, -(-(i + 1) * size // outputs)
-        weights[i, start:stop] = 1 / (stop - start)
-    weights.setflags(write=False)
-    return weights
+def _best_along(xp: Any, x: Any, place: Any, axis: int, windows: Any) -> tuple[Any, Any]:
+    best: Any = None
+    found: Any = None
+    for i in range(max(stop - start for start, stop in windows)):
+        # A window that is over meets its last element again, which cannot win a second time.
+        at = xp.asarray([min(start + i, stop - 1) for start, stop in windows])
+        values, places = xp.take(x, at, axis), xp.take(place, at, axis)
+        if best is None:
+            best, found = values, places
+            continue
+        wins = (values > best) | ((values != values) & (best == best))
+        best, found = xp.where(wins, values, best), xp.where(wins, places, found)
+    return best, found
 
 
-__all__ = ["adaptive_weights", "average", "max_pool", "max_pool_indices", "window_weights"]
+_WINDOWED = nondiff("windowed_max_indices", _windowed_maxima)
+
+
+def windowed_max(x: Any, *, windows: tuple[tuple[tuple[int, int], ...], ...]) -> tuple[Any, Any]:
+    """Maxima of x_NC… in windows that may differ in size, and their flat positions."""
+    index = _WINDOWED(x.detach(), windows=windows)
+    return picked(x, index), index
+
+
+def picked(x: Any, index: Any) -> Any:
+    """The elements of x_NC… at the flat positions index_NC… of their planes."""
+    n, c = index.shape[:2]
+    flat, rest = index.reshape(n, c, math.prod(index.shape[2:])), tuple(index.shape[2:])
+    return x.reshape(n, c, math.prod(x.shape[2:])).gather(2, flat).reshape(n, c, *rest)

@@ -1,11 +1,15 @@
 """Patches of images as columns, and the sum of columns back into images.
 
 Both are linear and each is the gradient of the other, so that everything built on them has
-gradients of any order. Shapes: x_NCHW, cols_NCKL with K = KH·KW and L = OH·OW.
+gradients of any order. Shapes: x_NC… with any number of axes behind the channels, cols_NCKL with
+K elements in a window and L windows; for images K = KH·KW and L = OH·OW.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import backend
@@ -13,81 +17,86 @@ from .primitive import Primitive
 
 
 class Window(NamedTuple):
-    """A sliding window over two axes; each pair is (height, width).
+    """A sliding window over the last axes; each tuple has a number for every axis.
 
     Attributes:
         kernel: Size.
         stride: Step from one window to the next.
         low: Padding before the first element.
-        high: Padding after the last element.
+        high: Padding after the last element; negative where no window reaches the last elements.
         dilation: Step from one element in the window to the next.
     """
 
-    kernel: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    low: tuple[int, int] = (0, 0)
-    high: tuple[int, int] = (0, 0)
-    dilation: tuple[int, int] = (1, 1)
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    dilation: tuple[int, ...]
 
-    def output(self, height: int, width: int) -> tuple[int, int]:
+    def output(self, *sizes: int) -> tuple[int, ...]:
         """How many windows fit on each axis of an image of that size."""
-        sizes = zip((height, width), *self, strict=True)
-        oh, ow = ((n + lo + hi - d * (k - 1) - 1) // s + 1 for n, k, s, lo, hi, d in sizes)
-        return oh, ow
+        axes = zip(sizes, *self, strict=True)
+        return tuple((n + lo + hi - d * (k - 1) - 1) // s + 1 for n, k, s, lo, hi, d in axes)
 
 
 def padded(x: Any, window: Window, value: float = 0.0) -> Any:
-    """`x` with the window's padding around its last two axes; itself where there is none."""
-    (t, left), (b, right) = window.low, window.high
-    if not (t or left or b or right):
+    """`x` with the window's padding around its last axes; itself where there is none."""
+    if not any(window.low) and not any(window.high):
         return x
-    h, w = x.shape[-2:]
-    out = backend.namespace(x).full((*x.shape[:-2], h + t + b, w + left + right), value, x.dtype)
+    axes = len(window.kernel)
+    sizes = tuple(x.shape[-axes:])
+    total = [n + lo + hi for n, lo, hi in zip(sizes, window.low, window.high, strict=True)]
+    out = backend.namespace(x).full((*x.shape[:-axes], *total), value, x.dtype)
     # Rows that no window reaches have negative padding: they are cut off.
-    out[..., t : t + h, left : left + w] = x[..., : out.shape[-2] - t, : out.shape[-1] - left]
+    target = [slice(lo, lo + n) for n, lo in zip(sizes, window.low, strict=True)]
+    source = [slice(0, m - lo) for m, lo in zip(total, window.low, strict=True)]
+    out[(..., *target)] = x[(..., *source)]
     return out
 
 
-def taps(window: Window, oh: int, ow: int) -> Any:
-    """Yields (i, j, rows, columns): the slices of a padded image under element (i, j)."""
-    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.stride, window.dilation
-    for i in range(kh):
-        rows = slice(i * dh, i * dh + sh * (oh - 1) + 1, sh)
-        for j in range(kw):
-            yield i, j, rows, slice(j * dw, j * dw + sw * (ow - 1) + 1, sw)
+def taps(window: Window, outputs: tuple[int, ...]) -> Iterator[tuple[Any, tuple[slice, ...]]]:
+    """Yields (position in the window, slices of a padded image under that element)."""
+    for place in itertools.product(*map(range, window.kernel)):
+        axes = zip(place, window.stride, window.dilation, outputs, strict=True)
+        yield place, tuple(slice(i * d, i * d + s * (o - 1) + 1, s) for i, s, d, o in axes)
 
 
 def unfold_array(x: Any, *, window: Window) -> Any:
-    """cols_NCKL of x_NCHW."""
-    n, c, h, w = x.shape
-    oh, ow = window.output(h, w)
-    kh, kw = window.kernel
+    """cols_NCKL of x_NC…."""
+    n, c = x.shape[:2]
+    outputs = window.output(*x.shape[2:])
     source = padded(x, window)
-    cols = backend.namespace(x).empty((n, c, kh, kw, oh, ow), x.dtype)
-    for i, j, rows, columns in taps(window, oh, ow):
-        cols[:, :, i, j] = source[:, :, rows, columns]
-    return cols.reshape(n, c, kh * kw, oh * ow)
+    cols = backend.namespace(x).empty((n, c, *window.kernel, *outputs), x.dtype)
+    for place, under in taps(window, outputs):
+        cols[(slice(None), slice(None), *place)] = source[(..., *under)]
+    return cols.reshape(n, c, math.prod(window.kernel), math.prod(outputs))
 
 
-def fold_array(cols: Any, *, window: Window, size: tuple[int, int]) -> Any:
-    """x_NCHW of the given size: the sum of cols_NCKL where windows overlap."""
+def fold_array(cols: Any, *, window: Window, size: tuple[int, ...]) -> Any:
+    """x_NC… of the given size: the sum of cols_NCKL where windows overlap."""
     n, c = cols.shape[:2]
-    h, w = size
-    oh, ow = window.output(h, w)
-    kh, kw = window.kernel
-    (t, left), (b, right) = window.low, window.high
-    cols = cols.reshape(n, c, kh, kw, oh, ow)
-    out = backend.namespace(cols).zeros((n, c, h + t + b, w + left + right), cols.dtype)
-    for i, j, rows, columns in taps(window, oh, ow):
-        out[:, :, rows, columns] += cols[:, :, i, j]
-    return out[:, :, t : t + h, left : left + w]
+    outputs = window.output(*size)
+    cols = cols.reshape(n, c, *window.kernel, *outputs)
+    return sum_taps(cols, (n, c), window, size)
+
+
+def sum_taps(cols: Any, lead: tuple[int, int], window: Window, size: tuple[int, ...]) -> Any:
+    """The sum of patches whose axes are (*lead, *kernel, *outputs), in images (*lead, *size)."""
+    outputs = tuple(cols.shape[-len(size) :])
+    sides = zip(size, window.low, window.high, strict=True)
+    total = tuple(n + lo + max(hi, 0) for n, lo, hi in sides)
+    out = backend.namespace(cols).zeros((*lead, *total), cols.dtype)
+    for place, under in taps(window, outputs):
+        out[(..., *under)] += cols[(slice(None), slice(None), *place)]
+    inside = [slice(lo, lo + n) for n, lo in zip(size, window.low, strict=True)]
+    return out[(..., *inside)]
 
 
 def _unfold_rule(g: Any, x: Any, *, window: Window) -> Any:
-    return fold_columns(g, window=window, size=tuple(x.shape[-2:]))
+    return fold_columns(g, window=window, size=tuple(x.shape[2:]))
 
 
-def _fold_rule(g: Any, *, window: Window, size: tuple[int, int]) -> Any:
+def _fold_rule(g: Any, *, window: Window, size: tuple[int, ...]) -> Any:
     return unfold_columns(g, window=window)
 
 

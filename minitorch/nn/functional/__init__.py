@@ -28,7 +28,7 @@ from .activation import (
     tanhshrink,
     threshold,
 )
-from .conv import conv1d, conv2d, fold, pad, unfold
+from .conv import conv1d, conv2d, conv3d, fold, unfold
 from .layer import (
     alpha_dropout,
     bilinear,
@@ -57,24 +57,30 @@ from .norm import (
     group_norm,
     instance_norm,
     layer_norm,
+    local_response_norm,
     normalize,
     rms_norm,
 )
 from .pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     max_pool1d,
     max_pool2d,
+    max_pool3d,
 )
 
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
@@ -82,6 +88,7 @@ __all__ = [
     "celu",
     "conv1d",
     "conv2d",
+    "conv3d",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -105,16 +112,17 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "mish",
     "mse_loss",
     "nll_loss",
     "normalize",
     "one_hot",
-    "pad",
     "prelu",
     "relu",
     "relu6",
@@ -142,5 +150,12 @@ _HOLDERS: dict[str, str] = {
     "poisson": "poisson_nll_loss",
     "shrinkage": "hardshrink rrelu softshrink",
     "similarity": "pairwise_distance pdist triplet_margin_loss triplet_margin_with_distance_loss",
+    "padding": "pad",
+    "transposed": "conv_transpose1d conv_transpose2d conv_transpose3d",
+    "pool_choices": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_unpool1d "
+    "max_unpool2d max_unpool3d lp_pool1d lp_pool2d lp_pool3d fractional_max_pool2d "
+    "fractional_max_pool3d",
+    "resize": "interpolate upsample upsample_nearest upsample_bilinear",
+    "vision": "grid_sample affine_grid pixel_shuffle pixel_unshuffle channel_shuffle",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS)

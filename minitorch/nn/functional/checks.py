@@ -63,7 +63,7 @@ def batched(name: str, x: Tensor, spatial: int) -> tuple[Tensor, bool]:
         return x, False
     if x.ndim == spatial + 1:
         return x.unsqueeze(0), True
-    axes = "NCL" if spatial == 1 else "NCHW"
+    axes = ("NCL", "NCHW", "NCDHW")[spatial - 1]
     raise ShapeError(
         f"{name}: the input must have the axes {axes} or {axes[1:]}. Got {describe(x)}. "
         "Use unsqueeze(1) if the axis of channels is missing."

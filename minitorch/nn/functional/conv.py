@@ -1,14 +1,12 @@
-"""Convolution, patches and padding under PyTorch's names."""
+"""Convolution and patches under PyTorch's names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import ArgumentError, ShapeError, describe
-from ...ops import indexing, linalg, shape
+from ...ops import linalg
 from ...ops.conv import convolution
-from ...ops.creation import arange
 from ...ops.unfold import Window, fold_columns, unfold_columns
 from ...tensor import Tensor
 from .checks import Size, batched, need_float, need_tensor, pair
@@ -26,43 +24,72 @@ def _conv(
     axes: int,
 ) -> Tensor:
     x, single = batched(name, x, axes)
-    _check_channels(name, x, weight, bias, groups, axes)
+    check_weight(name, weight, bias, groups, axes)
+    out, per_group = weight.shape[:2]
+    if out % groups:
+        raise ArgumentError(
+            f"{name}: groups must divide the {out} output channels. Got {groups!r}."
+        )
+    check_bias(name, bias, out)
+    check_channels(name, x, weight, per_group * groups, groups)
     x, weight, bias = linalg.autocast_operands(x, weight, bias)
     need_float(name, x, weight, bias)
     kernel = tuple(weight.shape[2:])
     steps, gaps = pair(name, "stride", stride, 1, axes), pair(name, "dilation", dilation, 1, axes)
     low, high = _padding(name, padding, kernel, steps, gaps, axes)
-    if axes == 1:
-        x, weight = x.unsqueeze(2), weight.unsqueeze(2)
-        kernel, steps, gaps = (1, *kernel), (1, *steps), (1, *gaps)
-        low, high = (0, *low), (0, *high)
-    window = Window(kernel, steps, low, high, gaps)  # type: ignore[arg-type]
+    x, weight = plane(x, axes), plane(weight, axes)
+    window = plane_window(Window(kernel, steps, low, high, gaps))
     check_fits(name, x, window)
-    y = convolution(x, weight, bias, window=window, groups=groups)
-    y = y.squeeze(2) if axes == 1 else y
+    y = line(convolution(x, weight, bias, window=window, groups=groups), axes)
     return y.squeeze(0) if single else y
 
 
-def _check_channels(
-    name: str, x: Tensor, weight: Tensor, bias: Tensor | None, groups: int, axes: int
-) -> None:
+def plane(x: Tensor, axes: int) -> Tensor:
+    """A series as an image with one row; images as they are."""
+    return x.unsqueeze(2) if axes == 1 else x
+
+
+def line(x: Tensor, axes: int) -> Tensor:
+    """Undoes `plane`."""
+    return x.squeeze(2) if axes == 1 else x
+
+
+def plane_window(window: Window) -> Window:
+    """A window over one axis as one over two."""
+    if len(window.kernel) != 1:
+        return window
+    return Window(*((v, *rest) for v, rest in zip((1, 1, 0, 0, 1), window, strict=True)))
+
+
+def check_weight(name: str, weight: Tensor, bias: Tensor | None, groups: int, axes: int) -> None:
+    """Raises unless `weight` has the axes of a convolution over `axes` axes."""
     need_tensor(name, "weight", weight)
     if weight.ndim != axes + 2:
-        sizes = "[out, in/groups, L]" if axes == 1 else "[out, in/groups, KH, KW]"
-        raise ShapeError(f"{name}: weight must have the axes {sizes}. Got {describe(weight)}.")
-    out, per_group = weight.shape[:2]
-    if not isinstance(groups, int) or groups < 1 or out % groups:
-        raise ArgumentError(
-            f"{name}: groups must divide the {out} output channels. Got {groups!r}."
-        )
-    if x.shape[1] != per_group * groups:
+        sizes = ", ".join(("KD", "KH", "KW")[3 - axes :])
         raise ShapeError(
-            f"{name}: the input must have {per_group * groups} channels (axis 1). "
+            f"{name}: weight must have the axes [out, in/groups, {sizes}] (the first two exchanged "
+            f"for a transposed convolution). Got {describe(weight)}."
+        )
+    if not isinstance(groups, int) or groups < 1:
+        raise ArgumentError(f"{name}: groups must be a whole number of at least 1. Got {groups!r}.")
+    if bias is not None:
+        need_tensor(name, "bias", bias)
+
+
+def check_bias(name: str, bias: Tensor | None, channels: int) -> None:
+    """Raises ShapeError unless `bias` has one element for each output channel."""
+    if bias is not None and tuple(bias.shape) != (channels,):
+        raise ShapeError(f"{name}: bias must have the shape ({channels},). Got {describe(bias)}.")
+
+
+def check_channels(name: str, x: Tensor, weight: Tensor, channels: int, groups: int) -> None:
+    """Raises ShapeError unless the input has so many channels."""
+    if x.shape[1] != channels:
+        raise ShapeError(
+            f"{name}: the input must have {channels} channels (axis 1). "
             f"Got {describe(x)} for the weight {describe(weight)} with groups={groups}. "
             "Images of shape HWC need permute(0, 3, 1, 2)."
         )
-    if bias is not None and tuple(bias.shape) != (out,):
-        raise ShapeError(f"{name}: bias must have the shape ({out},). Got {describe(bias)}.")
 
 
 def _padding(
@@ -169,10 +196,50 @@ def conv2d(
     return _conv("conv2d", input, weight, bias, stride, padding, dilation, groups, 2)
 
 
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation along the last three axes; arguments as in `conv2d`.
+
+    Args:
+        input: f[N, C_in, D, H, W] or f[C_in, D, H, W].
+        weight: f[C_out, C_in / groups, KD, KH, KW].
+        bias: f[C_out] or None.
+        stride: Step of the window; a number or (depth, height, width).
+        padding: Zeros on all sides, or "valid" (none) or "same" (the size is kept).
+        dilation: Step between the elements of the window.
+        groups: The channels are split into so many independent parts.
+
+    Returns:
+        f[N, C_out, D_out, H_out, W_out].
+
+    Raises:
+        ShapeError: Channels do not fit, or the window is larger than the input.
+    """
+    return _conv("conv3d", input, weight, bias, stride, padding, dilation, groups, 3)
+
+
 def unfold(
     input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
 ) -> Tensor:
-    """The patches of images as columns: f[N, C, H, W] to f[N, C·KH·KW, L]."""
+    """The patches of images as columns: f[N, C, H, W] to f[N, C·KH·KW, L].
+
+    Args:
+        input: f[N, C, H, W] or f[C, H, W].
+        kernel_size: Size of the window; a number or (height, width), as the next three.
+        dilation: Step between the elements of the window.
+        padding: Zeros on all sides.
+        stride: Step of the window.
+
+    Raises:
+        ShapeError: The window is larger than the padded image.
+    """
     x, single = batched("unfold", input, 2)
     window = _window("unfold", kernel_size, dilation, padding, stride)
     check_fits("unfold", x, window)
@@ -189,17 +256,30 @@ def fold(
     padding: Size = 0,
     stride: Size = 1,
 ) -> Tensor:
-    """Adds columns back into images: f[N, C·KH·KW, L] to f[N, C, H, W]."""
+    """Adds columns back into images: f[N, C·KH·KW, L] to f[N, C, H, W].
+
+    Args:
+        input: f[N, C·KH·KW, L] or f[C·KH·KW, L].
+        output_size: (H, W).
+        kernel_size: Size of the window; a number or (height, width), as the next three.
+        dilation: Step between the elements of the window.
+        padding: Zeros on all sides, which are cut off again.
+        stride: Step of the window.
+
+    Raises:
+        ShapeError: The columns are not those of an image of that size.
+    """
+    need_tensor("fold", "the input", input)
     x, single = (input.unsqueeze(0), True) if input.ndim == 2 else (input, False)
     window = _window("fold", kernel_size, dilation, padding, stride)
     h, w = pair("fold", "output_size", output_size, 1)
     area, (oh, ow) = window.kernel[0] * window.kernel[1], window.output(h, w)
-    if x.ndim != 3 or x.shape[1] % area or x.shape[2] != oh * ow:
+    if x.ndim != 3 or x.shape[1] % area or x.shape[2] != oh * ow or oh < 1 or ow < 1:
         raise ShapeError(
             f"fold: the input must be [N, C·{area}, {oh * ow}] for an output of {h}×{w}. "
             f"Got {describe(input)}."
         )
-    cols = x.reshape(x.shape[0], -1, area, oh * ow)
+    cols = x.reshape(x.shape[0], x.shape[1] // area, area, oh * ow)
     y = fold_columns(cols, window=window, size=(h, w))
     return y.squeeze(0) if single else y
 
@@ -207,62 +287,9 @@ def fold(
 def _window(name: str, kernel: Size, dilation: Size, padding: Size, stride: Size) -> Window:
     both = pair(name, "padding", padding, 0)
     return Window(
-        pair(name, "kernel_size", kernel, 1),  # type: ignore[arg-type]
-        pair(name, "stride", stride, 1),  # type: ignore[arg-type]
-        both,  # type: ignore[arg-type]
-        both,  # type: ignore[arg-type]
-        pair(name, "dilation", dilation, 1),  # type: ignore[arg-type]
+        pair(name, "kernel_size", kernel, 1),
+        pair(name, "stride", stride, 1),
+        both,
+        both,
+        pair(name, "dilation", dilation, 1),
     )
-
-
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
-    """Adds elements around the last axes.
-
-    Args:
-        input: The tensor.
-        pad: (before, after) of the last axis, then of the one before it, and so on; negative
-            numbers cut.
-        mode: "constant", "reflect", "replicate" or "circular".
-        value: What "constant" fills in; default 0.
-
-    Raises:
-        ArgumentError: Unknown mode, or an odd number of widths.
-        ShapeError: More widths than axes, or a reflection wider than the axis.
-    """
-    if len(pad) % 2:
-        raise ArgumentError(f"pad: widths come in pairs (before, after). Got {tuple(pad)}.")
-    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
-    if len(pairs) > input.ndim:
-        raise ShapeError(
-            f"pad: there are more widths than axes. Got {tuple(pad)} for {describe(input)}."
-        )
-    if mode == "constant":
-        widths = [(0, 0)] * (input.ndim - len(pairs)) + pairs[::-1]
-        return shape.pad_constant(input, widths, 0.0 if value is None else value)
-    if mode not in _SOURCES:
-        raise ArgumentError(
-            f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular'. Got {mode!r}."
-        )
-    for i, (before, after) in enumerate(pairs):
-        if before or after:
-            input = _pad_axis(input, input.ndim - 1 - i, before, after, mode)
-    return input
-
-
-def _pad_axis(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
-    size = x.shape[axis]
-    widest = {"reflect": size - 1, "replicate": max(before, after, 0), "circular": size}[mode]
-    if not size or max(before, after) > widest:
-        raise ShapeError(
-            f"pad: mode '{mode}' adds at most {widest} elements on each side of axis {axis}. "
-            f"Got {(before, after)} for {describe(x)}."
-        )
-    places = arange(-before, size + after, device=x.device)
-    return indexing.index_select(x, axis, _SOURCES[mode](places, size))
-
-
-_SOURCES = {
-    "reflect": lambda i, n: (n - 1) - ((n - 1) - i.abs()).abs(),
-    "replicate": lambda i, n: i.clamp(0, n - 1),
-    "circular": lambda i, n: i % n,
-}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import check_same_device, wrap
+from ...ops.resample import Weights, resample
 from ...ops.shape import broadcast_tensors
 from ...tensor import Tensor
 from .checks import need_float, need_tensor
@@ -41,19 +46,8 @@ def batch_norm(
         ArgumentError: Training with one value per channel, or evaluation without statistics.
     """
     need_tensor("batch_norm", "the input", input)
-    if input.ndim < 2:
-        raise ShapeError(f"batch_norm: the input must be [N, C, …]. Got {describe(input)}.")
+    _check_channels("batch_norm", input, running_mean, running_var, weight, bias)
     channels = input.shape[1]
-    for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean)):
-        if t is not None and tuple(t.shape) != (channels,):
-            raise ShapeError(
-                f"batch_norm: {name} must have one element for each of the {channels} channels of "
-                f"{describe(input)}. Got {describe(t)}. Set num_features={channels}."
-            )
-    if not input.dtype.is_floating_point:
-        raise DtypeError(f"batch_norm: the input must be floating. Got {describe(input)}.")
-    given = (input, running_mean, running_var, weight, bias)
-    check_same_device("batch_norm", [t for t in given if t is not None])
     count = input.numel() // channels if channels else 0
     if training:
         if count == 1:
@@ -74,6 +68,35 @@ def batch_norm(
         # Copies, so that a later training step cannot change what this backward pass needs.
         mean, var = running_mean.detach().clone(), running_var.detach().clone()
     return norm.batch_norm_op(input, weight, bias, mean, var, eps=eps, training=training)
+
+
+def _check_channels(
+    name: str,
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+) -> None:
+    """Raises unless x is floating [N, C, …] and the others have one element for each channel."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: the input must be [N, C, …]. Got {describe(x)}.")
+    channels = x.shape[1]
+    given = {
+        "running_mean": running_mean,
+        "running_var": running_var,
+        "weight": weight,
+        "bias": bias,
+    }
+    for what, t in given.items():
+        if t is not None and tuple(t.shape) != (channels,):
+            raise ShapeError(
+                f"{name}: {what} must have one element for each of the {channels} channels of "
+                f"{describe(x)}. Got {describe(t)}. Set num_features={channels}."
+            )
+    if not x.dtype.is_floating_point:
+        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}.")
+    check_same_device(name, [x, *[t for t in given.values() if t is not None]])
 
 
 def _current(x: Tensor) -> Any:
@@ -99,17 +122,50 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """`batch_norm` of every sample on its own; running statistics are not kept here.
+    """`batch_norm` of every sample on its own.
+
+    Args:
+        input: f[N, C, …].
+        running_mean: f[C], which moves towards the mean over the samples of their means.
+        running_var: f[C], likewise, with the unbiased variances.
+        weight: f[C] or None.
+        bias: f[C] or None.
+        use_input_stats: False takes the running statistics instead of those of the input.
+        momentum: Share of the new value in the running ones.
+        eps: Added to the variance.
 
     Raises:
-        ArgumentError: Running statistics were given.
+        ShapeError: Fewer than 2 axes, or channels that do not fit.
+        ArgumentError: One value per channel of a sample, or no statistics to use.
+
+    Source: Ulyanov et al., Instance Normalization, 2016.
     """
-    if running_mean is not None or running_var is not None or not use_input_stats:
+    need_tensor("instance_norm", "the input", input)
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    tensors = (running_mean, running_var, weight, bias)
+    _check_channels("instance_norm", input, *tensors)
+    n, c, *rest = input.shape
+    count = math.prod(rest)
+    if count == 1:
         raise ArgumentError(
-            "instance_norm: only statistics of the input are supported. Got running statistics. "
-            "Leave track_running_stats off."
+            "instance_norm: more than 1 value per channel and sample is needed. "
+            f"Got {describe(input)}. Use a larger image, or use_input_stats=False."
         )
-    return group_norm(input, input.shape[1], weight, bias, eps)
+    planes = input.reshape(1, n * c, *rest)
+    centre, spread = norm.statistics(_current(planes))
+    for running, value, factor in (
+        (running_mean, centre, 1.0),
+        (running_var, spread, count / max(1, count - 1)),
+    ):
+        if running is not None:
+            _update(running, value.reshape(n, c).mean(0) * factor, momentum)
+    y = norm.batch_norm_op(
+        planes, None, None, wrap(centre), wrap(spread), eps=eps, training=True
+    ).reshape(input.shape)
+    channel = (1, -1) + (1,) * len(rest)
+    y = y if weight is None else y * weight.reshape(channel)
+    return y if bias is None else y + bias.reshape(channel)
 
 
 def layer_norm(
@@ -189,13 +245,21 @@ def group_norm(
 
     Raises:
         ShapeError: The groups do not divide the channels.
+        ArgumentError: There is one value only in each group of the whole batch.
     """
+    need_tensor("group_norm", "the input", input)
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: num_groups must divide the channels (axis 1). "
             f"Got {num_groups} groups for {describe(input)}."
         )
+    _check_channels("group_norm", input, None, None, weight, bias)
     shape = tuple(input.shape)
+    if math.prod(shape) == num_groups:
+        raise ArgumentError(
+            f"group_norm: a group needs more than 1 value. Got {num_groups} groups for "
+            f"{describe(input)}. Use fewer groups."
+        )
     groups = input.reshape(shape[0], num_groups, -1)
     y = norm.layer_norm_op(groups, None, None, shape=(groups.shape[2],), eps=eps).reshape(shape)
     channel = (1, -1) + (1,) * (len(shape) - 2)
@@ -216,3 +280,47 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     x1, x2 = broadcast_tensors(x1, x2)
     norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]
     return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim).to(dtype)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`x / (k + alpha · mean x²)^beta`, the mean over `size` neighbouring channels, 0 beyond.
+
+    Args:
+        input: f[N, C, …] with at least 3 axes.
+        size: Number of channels; one more before the channel than after it if it is even.
+        alpha: Factor of the mean.
+        beta: Exponent.
+        k: Added to the mean.
+
+    Raises:
+        ShapeError: Fewer than 3 axes.
+
+    Source: Krizhevsky et al., ImageNet Classification with Deep CNNs, 2012.
+    """
+    need_tensor("local_response_norm", "the input", input)
+    if input.ndim < 3:
+        raise ShapeError(
+            f"local_response_norm: the input must be [N, C, …] with at least 3 axes. "
+            f"Got {describe(input)}."
+        )
+    if not input.numel():
+        return input
+    weights = neighbours(input.shape[1], size // 2, (size - 1) // 2, 1 / size)
+    return input / (across_channels(input * input, weights) * alpha + k) ** beta
+
+
+def across_channels(x: Tensor, weights: Weights) -> Tensor:
+    """Weighted sums over the channels of f[N, C, …]."""
+    flat = x.reshape(x.shape[0], x.shape[1], -1)
+    return resample(flat, weights=(weights, None)).reshape(x.shape)
+
+
+@functools.lru_cache(64)
+def neighbours(channels: int, before: int, after: int, weight: float) -> Weights:
+    """The matrix that sums `before` channels, the channel itself and `after` more."""
+    matrix = np.zeros((channels, channels))
+    for i in range(channels):
+        matrix[i, max(0, i - before) : i + after + 1] = weight
+    return Weights(matrix)

@@ -6,12 +6,14 @@ from typing import Any
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import pool as ops
+from ...ops.resample import adaptive_weights, resample, window_weights
 from ...ops.unfold import Window
 from ...tensor import Tensor
 from .checks import Size, batched, pair
+from .conv import line, plane, plane_window
 
 
-def _sizes(
+def window_of(
     name: str,
     x: Tensor,
     kernel: Size,
@@ -28,29 +30,28 @@ def _sizes(
     low, gaps = pair(name, "padding", padding, 0, axes), pair(name, "dilation", dilation, 1, axes)
     high = []
     for n, k, s, p, d in zip(x.shape[2:], kernels, steps, low, gaps, strict=True):
-        if p > k // 2:
+        if p > (d * (k - 1) + 1) // 2:
             raise ArgumentError(
-                f"{name}: padding must be at most half of the window. Got {p} for a window of {k}."
+                f"{name}: padding must be at most half of the window. "
+                f"Got {p} for a window of {d * (k - 1) + 1}."
             )
         span = n + 2 * p - d * (k - 1) - 1
-        if span < 0:
+        outputs = -(-span // s) + 1 if ceil_mode else span // s + 1
+        if outputs < 1:
             raise ShapeError(
                 f"{name}: the window must fit into the padded input. Got a window of "
                 f"{d * (k - 1) + 1} on {n + 2 * p} elements of {describe(x)}. Use a smaller window "
                 "or fewer layers that shrink the image."
             )
-        outputs = -(-span // s) + 1 if ceil_mode else span // s + 1
+        if d > 1 and any(start % d >= n for start in range(-p, 0, s)):
+            raise ShapeError(
+                f"{name}: every window must have an element of the image. Got padding {p} and "
+                f"dilation {d} for {describe(x)}. Use less padding."
+            )
         if ceil_mode and (outputs - 1) * s >= n + p:
             outputs -= 1  # a window that starts in the padding after the image is dropped
         high.append(max(0, (outputs - 1) * s + d * (k - 1) + 1 - n - p))
-    one, none = (1,) * (2 - axes), (0,) * (2 - axes)
-    return Window(
-        one + kernels,  # type: ignore[arg-type]
-        one + steps,  # type: ignore[arg-type]
-        none + low,  # type: ignore[arg-type]
-        none + tuple(high),
-        one + gaps,  # type: ignore[arg-type]
-    )
+    return Window(kernels, steps, low, tuple(high), gaps)
 
 
 def _max_pool(
@@ -65,14 +66,20 @@ def _max_pool(
     axes: int,
 ) -> Any:
     x, single = batched(name, input, axes)
-    window = _sizes(name, x, kernel, stride, padding, dilation, ceil_mode, axes)
-    planes = x.unsqueeze(2) if axes == 1 else x
+    _need_elements(name, x)
+    window = plane_window(window_of(name, x, kernel, stride, padding, dilation, ceil_mode, axes))
+    planes = plane(x, axes)
     results = [ops.max_pool(planes, window=window)]
     if return_indices:
         results.append(ops.max_pool_indices(planes.detach(), window=window))
-    results = [y.squeeze(2) if axes == 1 else y for y in results]
+    results = [line(y, axes) for y in results]
     results = [y.squeeze(0) if single else y for y in results]
     return tuple(results) if return_indices else results[0]
+
+
+def _need_elements(name: str, x: Tensor) -> None:
+    if not all(x.shape[1:]):
+        raise ShapeError(f"{name}: only the batch may be empty. Got {describe(x)}.")
 
 
 def max_pool1d(
@@ -118,6 +125,21 @@ def max_pool2d(
     )
 
 
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of f[N, C, D, H, W]; see `max_pool2d`."""
+    return _max_pool(
+        "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3
+    )
+
+
 def _avg_pool(
     name: str,
     input: Tensor,
@@ -131,29 +153,24 @@ def _avg_pool(
 ) -> Tensor:
     x, single = batched(name, input, axes)
     _need_floating(name, x)
+    _need_elements(name, x)
     if divisor_override == 0:
         raise ArgumentError(f"{name}: divisor_override must not be 0.")
-    window = _sizes(name, x, kernel, stride, padding, 1, ceil_mode, axes)
-    planes = x.unsqueeze(2) if axes == 1 else x
-    outputs = window.output(*planes.shape[2:])
-    weights = [
-        ops.window_weights(
-            planes.shape[2 + i],
-            window.kernel[i],
-            window.stride[i],
-            window.low[i],
-            outputs[i],
-            count_include_pad,
-            None if divisor_override is None else (divisor_override if i else 1),
+    window = window_of(name, x, kernel, stride, padding, 1, ceil_mode, axes)
+    if axes == 3 and any(n < k for n, k in zip(x.shape[2:], window.kernel, strict=True)):
+        raise ShapeError(
+            f"{name}: the image must not be smaller than the window. Got {window.kernel} for "
+            f"{describe(x)}. Use a smaller window."
         )
-        for i in range(2)
-    ]
-    return _averaged(planes, weights[0], weights[1], axes, single)
-
-
-def _averaged(planes: Tensor, rows: Any, columns: Any, axes: int, single: bool) -> Tensor:
-    y = ops.average(planes, rows=rows, columns=columns)
-    y = y.squeeze(2) if axes == 1 else y
+    outputs = window.output(*x.shape[2:])
+    divisors = [divisor_override, *[1] * (axes - 1)] if divisor_override else [None] * axes
+    weights = tuple(
+        window_weights(n, k, s, p, o, bool(count_include_pad), divisor)
+        for n, k, s, p, o, divisor in zip(
+            x.shape[2:], window.kernel, window.stride, window.low, outputs, divisors, strict=True
+        )
+    )
+    y = resample(x, weights=weights)
     return y.squeeze(0) if single else y
 
 
@@ -209,28 +226,54 @@ def avg_pool2d(
     )
 
 
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of f[N, C, D, H, W]; see `avg_pool2d`."""
+    return _avg_pool(
+        "avg_pool3d",
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        3,
+    )
+
+
+def adaptive_sizes(name: str, x: Tensor, output_size: Any, axes: int) -> tuple[int, ...]:
+    """The length of each axis of the output; None keeps that of the input."""
+    given = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,)
+    given = given * axes if len(given) == 1 else given
+    valid = all(n is None or (isinstance(n, int) and n >= 0) for n in given)
+    if len(given) != axes or not valid:
+        raise ArgumentError(
+            f"{name}: output_size must be {axes} whole number(s), or None to keep an axis. "
+            f"Got {output_size!r}."
+        )
+    if not all(x.shape[1:]):
+        raise ShapeError(f"{name}: only the batch may be empty. Got {describe(x)}.")
+    return tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))
+
+
 def _adaptive(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, single = batched(name, input, axes)
     _need_floating(name, x)
-    sizes = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * axes
-    valid = all(n is None or (isinstance(n, int) and n > 0) for n in sizes)
-    if len(sizes) != axes or not valid:
-        raise ArgumentError(
-            f"{name}: output_size must be {axes} whole number(s) of at least 1, or None to keep an "
-            f"axis. Got {output_size!r}."
-        )
-    if not all(x.shape[2:]):
-        raise ShapeError(f"{name}: the axes to average must not be empty. Got {describe(x)}.")
+    sizes = adaptive_sizes(name, x, output_size, axes)
     if all(n == 1 for n in sizes):
         y = x.mean(tuple(range(-axes, 0)), keepdim=True)
-        return y.squeeze(0) if single else y
-    planes = x.unsqueeze(2) if axes == 1 else x
-    wanted = (1, *sizes) if axes == 1 else sizes
-    rows, columns = (
-        ops.adaptive_weights(n, n if m is None else m)
-        for n, m in zip(planes.shape[2:], wanted, strict=True)
-    )
-    return _averaged(planes, rows, columns, axes, single)
+    else:
+        pairs = zip(x.shape[2:], sizes, strict=True)
+        y = resample(x, weights=tuple(adaptive_weights(n, m) for n, m in pairs))
+    return y.squeeze(0) if single else y
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -241,3 +284,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that divide the last two axes into `output_size` parts; None keeps one."""
     return _adaptive("adaptive_avg_pool2d", input, output_size, 2)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means over windows that divide the last three axes into `output_size` parts."""
+    return _adaptive("adaptive_avg_pool3d", input, output_size, 3)

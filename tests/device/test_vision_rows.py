@@ -1,0 +1,39 @@
+"""Convolutions, pooling, norms and resampling give on the device what they give on the CPU."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import pytest
+from device_checks import (
+    DEVICES,
+    Costs,
+    check_gradients,
+    check_results,
+    check_second_gradients,
+)
+from op_table import Row
+
+FILES = ("convolution", "pooling", "norms", "resampling")
+ROWS = [row for file in FILES for row in importlib.import_module(f"rows.{file}").ROWS]
+ONCE = "constants of an axis, once"
+SENT = ("pool", "interpolate", "local_response")
+COSTS = Costs({}, {row.name: ONCE for row in ROWS if any(part in row.name for part in SENT)})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_results_equal_the_cpus(row: Row, device: str, pretend_gpu: ModuleType) -> None:
+    check_results(row, device, pretend_gpu, COSTS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_gradients_equal_the_cpus(row: Row, pretend_gpu: ModuleType) -> None:
+    check_gradients(row, pretend_gpu, COSTS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.usefixtures("pretend_gpu")
+def test_second_gradients_equal_the_cpus(row: Row) -> None:
+    check_second_gradients(row)

@@ -1,0 +1,79 @@
+"""Normalisation layers: running statistics, half types, and conversion to SyncBatchNorm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minitorch as mt
+from minitorch import nn
+
+
+def test_instance_statistics_are_the_means_over_the_samples() -> None:
+    x = mt.randn(3, 2, 5)
+    layer = nn.InstanceNorm1d(2, momentum=0.5, track_running_stats=True)
+    layer(x)
+    means, variances = x.mean(2).mean(0), x.var(2).mean(0)
+    np.testing.assert_allclose(layer.running_mean.numpy(), (means * 0.5).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(layer.running_var.numpy(), (variances / 2 + 0.5).numpy(), rtol=1e-5)
+    assert layer.num_batches_tracked.item() == 0
+    layer.eval()
+    y = (x[0] - layer.running_mean.unsqueeze(1)) / (layer.running_var.unsqueeze(1) + 1e-5).sqrt()
+    np.testing.assert_allclose(layer(x[0]).numpy(), y.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_running_statistics_of_half_types_stay_half() -> None:
+    x = (mt.randn(64, 3) * 3 + 5).to(mt.bfloat16)
+    layer = nn.BatchNorm1d(3).to(mt.bfloat16)
+    y = layer(x)
+    assert y.dtype is layer.running_mean.dtype is mt.bfloat16
+    assert abs(y.float().mean().item()) < 0.05
+    assert abs(y.float().var().item() - 1) < 0.05
+
+
+def test_batch_statistics_without_momentum_are_averages() -> None:
+    layer = nn.BatchNorm2d(2, momentum=None)
+    batches = [mt.randn(3, 2, 4, 4) for _ in range(4)]
+    for x in batches:
+        layer(x)
+    means = mt.stack([x.mean((0, 2, 3)) for x in batches]).mean(0)
+    np.testing.assert_allclose(layer.running_mean.numpy(), means.numpy(), rtol=1e-4, atol=1e-6)
+    layer.reset_running_stats()
+    assert layer.running_mean.tolist() == [0.0, 0.0]
+    assert layer.num_batches_tracked.item() == 0
+
+
+def test_sync_batch_norm_is_batch_norm_on_one_device() -> None:
+    x = mt.randn(4, 3, 5)
+    one, other = nn.SyncBatchNorm(3), nn.BatchNorm1d(3)
+    for training in (True, False):
+        one.train(training), other.train(training)
+        assert mt.equal(one(x), other(x))
+    assert one.state_dict().keys() == other.state_dict().keys()
+
+
+def test_conversion_keeps_the_tensors_and_everything_else() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+            self.listed = [nn.BatchNorm1d(3), {"inner": nn.BatchNorm2d(2)}]
+            self.kept = nn.InstanceNorm1d(3)
+
+    net = Net().eval()
+    weights = [p for p in net.parameters()]
+    same = nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert same is net
+    assert type(net.first[1]) is type(net.listed[0]) is nn.SyncBatchNorm
+    assert type(net.listed[1]["inner"]) is nn.SyncBatchNorm
+    assert type(net.kept) is nn.InstanceNorm1d
+    assert all(a is b for a, b in zip(net.parameters(), weights, strict=True))
+    assert not net.first[1].training
+    alone = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3, affine=False))
+    assert isinstance(alone, nn.SyncBatchNorm)
+    assert alone.weight is None
+
+
+@pytest.mark.parametrize("layer", [nn.LocalResponseNorm(2), nn.InstanceNorm2d(3)])
+def test_half_types_keep_their_dtype(layer: nn.Module) -> None:
+    assert layer(mt.ones(2, 3, 4, 4).half()).dtype is mt.float16

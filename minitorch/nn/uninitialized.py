@@ -73,6 +73,11 @@ class _Uninitialized:
         """An empty tensor of its dtype on its device."""
         return wrap(_SLOT.__get__(self))
 
+    def to(self, *args: Any, **options: Any) -> Any:
+        """One that will have the dtype and the device that a tensor would get."""
+        target = self.detach().to(*args, **options)
+        return type(self)(self._rg, target.device, target.dtype)  # type: ignore[call-arg]
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Says whether it will be trained; returns it."""
         self._rg = bool(requires_grad)

@@ -60,6 +60,11 @@ class Weights:
         return [(order[:, i].copy(), values[:, i].copy()) for i in range(count)]
 
     @functools.cached_property
+    def unused(self) -> np.ndarray:
+        """The rows without an entry, which are 0 even where the others are not finite."""
+        return np.flatnonzero(~(self.matrix != 0).any(1))
+
+    @functools.cached_property
     def slices(self) -> list[slice | None]:
         """For each term: its positions as a slice, or None if they have no constant step."""
         found: list[slice | None] = []
@@ -111,6 +116,9 @@ def _along(a: Any, axis: int, weights: Weights) -> Any:
     if total is None:
         rows = weights.matrix.shape[0]
         return xp.zeros((*a.shape[:axis], rows, *a.shape[axis + 1 :]), a.dtype)
+    if weights.unused.size:
+        index = _on(a, weights, ("unused", 0), weights.unused, None)
+        total[(slice(None),) * axis + (index,)] = 0
     return total
 
 
@@ -119,25 +127,28 @@ def _product(a: Any, axis: int, weights: Weights) -> Any:
     rows, columns = weights.matrix.shape
     before, after = a.shape[:axis], a.shape[axis + 1 :]
     if axis == a.ndim - 1:
-        matrix = _on(a, weights, "columns", weights.matrix.T, a.dtype)
+        matrix = _on(a, weights, ("matrix", 1), weights.matrix.T, a.dtype)
         return xp.matmul(a.reshape(-1, columns), matrix).reshape(*before, rows)
-    matrix = _on(a, weights, "rows", weights.matrix, a.dtype)
+    matrix = _on(a, weights, ("matrix", 0), weights.matrix, a.dtype)
     lead, rest = int(np.prod(before)), int(np.prod(after))
     return xp.matmul(matrix, a.reshape(lead, columns, rest)).reshape(*before, rows, *after)
 
 
 @functools.lru_cache(maxsize=512)
-def _sent(weights: Weights, key: Any, dtype: Any, where: Any) -> Any:
+def _sent(weights: Weights, key: tuple[str, int], dtype: Any, where: Any) -> Any:
     """A constant in the dtype and on the device that it is used on, sent once and kept."""
-    if isinstance(key, tuple):
-        assert weights.terms is not None
-        values = weights.terms[key[1]][0 if key[0] == "places" else 1]
+    name, i = key
+    if name == "unused":
+        values = weights.unused
+    elif name == "matrix":
+        values = weights.matrix.T if i else weights.matrix
     else:
-        values = weights.matrix.T if key == "columns" else weights.matrix
+        assert weights.terms is not None
+        values = weights.terms[i][0 if name == "places" else 1]
     return backend.from_host(values if dtype is None else values.astype(dtype), where)
 
 
-def _on(a: Any, weights: Weights, key: Any, values: np.ndarray, dtype: Any) -> Any:
+def _on(a: Any, weights: Weights, key: tuple[str, int], values: np.ndarray, dtype: Any) -> Any:
     if type(a) is np.ndarray:
         return values if dtype is None else values.astype(dtype, copy=False)
     return _sent(weights, key, dtype, backend.device_of(a))

@@ -1,4 +1,4 @@
-"""Every error of convolutions, pooling, norms and resampling states the rule, the value, the fix."""
+"""Every error of convolutions, pooling, norms and resampling states rule, value and fix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _unpool(**options: Any) -> Any:
 
 
 CASES: list[tuple[str, Callable[[], object], type[Exception], str]] = [
-    ("conv3d axes", lambda: F.conv3d(IMAGE, W), SHAPE, "NCDHW or CDHW"),
+    ("conv3d axes", lambda: F.conv3d(SERIES, W), SHAPE, "NCDHW or CDHW"),
     ("conv3d weight", lambda: F.conv3d(VOLUME, W), SHAPE, "KD, KH, KW"),
     ("conv groups", lambda: F.conv2d(IMAGE, mt.ones(4, 3, 3, 3), groups=0), VALUE, "at least 1"),
     (

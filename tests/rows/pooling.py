@@ -25,7 +25,7 @@ def _pool(name: str, function: str, shapes: Any, *options: Any, **named: Any) ->
 def _unpool(axes: int, shapes: Any, *options: Any) -> Row:
     def call(F: Any, m: Any, x: Any) -> Any:
         y, index = getattr(F, f"max_pool{axes}d")(x, *options, return_indices=True)
-        return getattr(F, f"max_unpool{axes}d")(y, index, *options, output_size=x.shape)
+        return getattr(F, f"max_unpool{axes}d")(y, index, *options, output_size=x.shape[-axes:])
 
     return _row(f"F.max_unpool{axes}d", call, shapes)
 

@@ -112,7 +112,9 @@ def _target(
         )
     if size is not None:
         if recompute:
-            raise ArgumentError("interpolate: recompute_scale_factor belongs to scale_factor.")
+            raise ArgumentError(
+                f"interpolate: recompute_scale_factor belongs to scale_factor. Got size={size}."
+            )
         sizes = _several("size", size, axes)
         if not all(isinstance(n, int) for n in sizes):
             raise TypeError(f"interpolate: size must be whole numbers. Got {size!r}.")

@@ -272,6 +272,8 @@ _HOLDERS = {
 _PACKAGES = (
     "amp autograd backend callbacks cuda data io kernels loggers models nn optim special trainer "
     "utils"
+    "amp autograd backend callbacks cuda data io kernels loggers nn optim special trainer utils "
+    "fft linalg"
 )
 _load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES.split())
 

@@ -35,6 +35,10 @@ class GraphError(RuntimeError):
     """The autograd graph was used in a way that cannot give right gradients."""
 
 
+class SingularError(RuntimeError):
+    """A matrix has no inverse or decomposition of this kind; `linalg.LinAlgError`."""
+
+
 class ArgumentError(ValueError):
     """An option or argument has a value outside of its rule."""
 

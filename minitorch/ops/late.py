@@ -34,6 +34,15 @@ FUNCTIONS: dict[str, str] = {
     "inspecting": "can_cast detach detach_ get_device is_inference is_nonzero "
     "is_same_size is_signed is_storage typename BFloat16Tensor BoolTensor ByteTensor CharTensor "
     "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor",
+    "contraction": "addbmm addmv addr chain_matmul einsum ger inner kron tensordot vdot",
+    "assembly": "cdist corrcoef cov cross trace",
+    "solving": "cholesky_inverse cholesky_solve det inverse logdet pinverse slogdet "
+    "triangular_solve",
+    "decomposition": "cholesky",
+    "old_decompositions": "qr svd",
+    "matrix_functions": "matrix_exp matrix_power",
+    "spectrogram": "istft stft",
+    "windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
 }
 
 # File in this folder: the names that are methods of Tensor.
@@ -65,6 +74,14 @@ METHODS: dict[str, str] = {
     "making": "cauchy_ geometric_ log_normal_",
     "inspecting": "is_inference is_nonzero is_pinned is_same_size is_signed ndimension "
     "new new_empty_strided share_memory_",
+    "contraction": "addbmm addmv addr ger inner kron vdot",
+    "assembly": "corrcoef cov cross trace",
+    "solving": "cholesky_inverse cholesky_solve det inverse logdet pinverse slogdet "
+    "triangular_solve",
+    "decomposition": "cholesky",
+    "old_decompositions": "qr svd",
+    "matrix_functions": "matrix_exp matrix_power",
+    "spectrogram": "istft stft",
 }
 
 METHOD_HOLDER = {name: file for file, names in METHODS.items() for name in names.split()}

@@ -375,7 +375,7 @@ def norm(
     if order == math.inf or order == -math.inf:
         return (amax if order > 0 else amin)(el.abs(x), axes, keepdim)
     if order == 0:
-        return cast(sum(comparison.ne(x, 0), axes, keepdim), x._array.dtype)
+        return sum(el.sign(el.abs(x)), axes, keepdim)
     if order == 1:
         return sum(el.abs(x), axes, keepdim)
     if order == 2:

@@ -262,6 +262,7 @@ _HOLDERS = {
     "layouts": "channels_last channels_last_3d contiguous_format layout memory_format "
     "preserve_format strided",
     "amp": "autocast",
+    "func.mapping": "vmap",
     "kernels.threads": "get_num_threads set_num_threads",
     "nn.functional.norm": "cosine_similarity",
     "nn.functional.recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh "
@@ -269,13 +270,28 @@ _HOLDERS = {
     "nn.functional.similarity": "pairwise_distance pdist",
     **{f"ops.{file}": names for file, names in late.FUNCTIONS.items()},
 }
-_PACKAGES = (
-    "amp autograd backend callbacks cuda data io kernels loggers models nn optim special trainer "
-    "utils"
-    "amp autograd backend callbacks cuda data io kernels loggers nn optim special trainer utils "
-    "fft linalg"
-)
-_load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES.split())
+_PACKAGES = [
+    "amp",
+    "autograd",
+    "backend",
+    "callbacks",
+    "cuda",
+    "data",
+    "fft",
+    "func",
+    "io",
+    "kernels",
+    "linalg",
+    "loggers",
+    "models",
+    "nn",
+    "optim",
+    "pytree",
+    "special",
+    "trainer",
+    "utils",
+]
+_load, __dir__ = lazy(__name__, _HOLDERS, _PACKAGES)
 
 
 def is_tensor(value: object) -> builtins.bool:

@@ -301,7 +301,8 @@ class Tensor(Conversions):
         def keep(g: Tensor) -> None:
             t = reference()
             if t is not None:
-                t._grad = g.detach() if t._grad is None else t._grad + g.detach()
+                kept = g if g._rg else g.detach()
+                t._grad = kept if t._grad is None else t._grad + kept
 
         node.hooks()[-1] = keep
 
@@ -324,7 +325,12 @@ class Tensor(Conversions):
                 "Call requires_grad_() first."
             )
         if self._node is not None:
-            return RemovableHandle(self._node.hooks(), hook)
+            hooks = self._node.hooks()
+            keep = hooks.pop(-1, None)  # retain_grad sees what the others made of the gradient
+            handle = RemovableHandle(hooks, hook)
+            if keep is not None:
+                hooks[-1] = keep
+            return handle
         if self._hooks is None:
             self._hooks = {}
         return RemovableHandle(self._hooks, hook)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..lazy import lazy
 from .mode import (
     detect_anomaly,
     enable_grad,
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from .check import gradcheck, gradgradcheck
     from .engine import backward, grad
     from .function import Function, once_differentiable
+    from .variable import Variable
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -33,19 +36,10 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-_LATER = {
-    "backward": "engine",
-    "grad": "engine",
-    "Function": "function",
-    "once_differentiable": "function",
-    "gradcheck": "check",
-    "gradgradcheck": "check",
+_HOLDERS = {
+    "check": "gradcheck gradgradcheck",
+    "engine": "backward grad",
+    "function": "Function once_differentiable",
+    "variable": "Variable",
 }
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("function", "functional", "graph"))

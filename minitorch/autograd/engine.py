@@ -12,7 +12,7 @@ stands where gradients come in and go out.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from .. import backend
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
+from .grad_hooks import AfterAccumulation, run_hook, run_node_hook
 from .mode import quiet, recording_level, state
-from .node import Node, where
+from .node import Node, leading_to, where
+from .saved import Packed
 
 Edge = Any  # Node, or the leaf Tensor
 
@@ -34,13 +36,6 @@ class _OutputOf(Op):
 
 
 OUTPUT_OF = _OutputOf()
-
-
-class AfterAccumulation:
-    """A hook of a leaf that runs once its `.grad` is up to date."""
-
-    def __init__(self, call: Callable[[Any], None]) -> None:
-        self.call = call
 
 
 class _Pass:
@@ -68,10 +63,17 @@ class _Pass:
         self.needed = needed
         self.ends = set(ends)
         self.captured: dict[Edge, Any] = {}
+        self.roots: list[Edge] = []
         self.heap: list[tuple[int, Node]] = []
         self.pending: dict[Edge, Any] = {}
         self.summed: set[Edge] = set()
         self.fresh: set[Edge] = set()
+
+    def reached(self) -> set[Edge]:
+        """The edges that this run gets to; to be asked before it has consumed them."""
+        if self.needed is not None:
+            return self.needed
+        return leading_to([root for root in self.roots if root is not None], None)
 
     def add(self, edge: Edge, g: Any, fresh: bool) -> None:
         """Adds `g` to what flows into `edge`; `fresh` if nothing else holds its memory."""
@@ -111,8 +113,8 @@ class _Pass:
             node = heapq.heappop(heap)[1]
             g = pending.pop(node)
             if node.meta is not None:
-                for hook in node.meta.get("hooks", {}).values():
-                    g = _run_hook(hook, g, self.create_graph)
+                for hook in list(node.meta.get("hooks", {}).values()):
+                    g = run_hook(hook, g, self.create_graph)
             if self.wanted is not None and node in self.wanted:
                 self.captured[node] = g
                 if node in self.ends:
@@ -131,11 +133,11 @@ class _Pass:
         if node.versions:
             node.check_versions()
         op, needed = node.op, self.needed
-        saved = node.saved if not self.create_graph else _as_tensors(node)
         if node.meta is None:
+            saved = node.saved if not self.create_graph else _as_tensors(node, node.saved)
             gradients = _gradients(op, node, edges, g, saved)
         else:
-            gradients = _gradients_explained(op, node, edges, g, saved)
+            gradients = self._visit_noted(op, node, edges, g)
         shapes = node.shapes
         for i, edge in enumerate(edges):
             if edge is None or (needed is not None and edge not in needed):
@@ -151,6 +153,19 @@ class _Pass:
             node.edges = None
             node.params = primitive.NO_PARAMS
 
+    def _visit_noted(self, op: Op, node: Node, edges: Any, g: Any) -> Sequence[Any]:
+        """The gradients of a node that has packed values, a noted line or hooks."""
+        meta: Any = node.meta
+        saved = node.saved
+        if "packed" in meta:
+            saved = tuple([x.unpacked() if isinstance(x, Packed) else x for x in saved])
+        if self.create_graph:
+            saved = tuple(_as_tensors(node, saved))
+        gradients = _gradients_explained(op, node, edges, g, saved)
+        for hook in list(meta.get("after", {}).values()):
+            gradients = run_node_hook(hook, gradients, g, self.create_graph)
+        return gradients
+
     def finish_leaves(self) -> None:
         """Runs hooks of leaves, then captures or accumulates their gradients."""
         for leaf, g in self.pending.items():
@@ -158,7 +173,7 @@ class _Pass:
             if hooks:
                 for hook in list(hooks.values()):
                     if type(hook) is not AfterAccumulation:
-                        g = _run_hook(hook, g, self.create_graph)
+                        g = run_hook(hook, g, self.create_graph)
                 self.fresh.discard(leaf)  # a hook may have kept it, or given its own
             if self.wanted is not None:
                 self.captured[leaf] = g
@@ -203,30 +218,30 @@ def _has_nan(g: Any) -> bool:
     return bool((array != array).any())
 
 
-def _as_tensors(node: Node) -> Sequence[Any]:
+def _as_tensors(node: Node, saved: tuple[Any, ...]) -> Sequence[Any]:
     """The saved values as Tensors that hang in the graph where they came from."""
     out = []
     edges = node.edges or ()
-    for position, array in zip(node.op.saves, node.saved, strict=False):
+    for position, array in zip(node.op.saves, saved, strict=False):
         edge: Any = node if position == OUT else edges[position]
         if array is None or not backend.is_array(array):
             out.append(array)  # a missing input, or a Python number
             continue
         if edge is not None and type(edge) is not Node:
-            out.append(edge if edge._array is array else _connected(array, edge))
+            out.append(edge if edge._array is array else connected(array, edge))
             continue
         t = wrap(array)
         if edge is not None:
             t._node, t._rg = edge, True
         out.append(t)
-    out += node.saved[len(out) :]
+    out += saved[len(out) :]
     return out
 
 
-def _connected(array: Any, leaf: Any) -> Any:
+def connected(array: Any, leaf: Any) -> Any:
     """A Tensor with `array` whose gradient goes to `leaf` (which shows other memory now)."""
     t = wrap(array)
-    node = primitive.new_node(ALIAS, (leaf,), {})
+    node = primitive.new_node(ALIAS, (leaf,), primitive.NO_PARAMS)
     t._node, t._rg = node, True
     return t
 
@@ -239,21 +254,6 @@ class _Alias(Op):
 
 
 ALIAS = _Alias()
-
-
-def _run_hook(hook: Callable[[Any], Any], g: Any, create_graph: bool) -> Any:
-    """Shows `g` to a user's hook; what it returns takes the place of `g`."""
-    seen = as_seen(g if create_graph else wrap(g))
-    result = hook(seen)
-    if result is None:
-        return g
-    if describe(result) != describe(seen):
-        raise ShapeError(
-            "hook: a replaced gradient must keep its shape and dtype. "
-            f"Got {describe(result)} for {describe(seen)}. Return a tensor like the one received, "
-            "or None."
-        )
-    return as_seen(result if create_graph else result._array)
 
 
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
@@ -301,26 +301,6 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
                 hook.call(leaf)
 
 
-def _leading_to(roots: Iterable[Edge], wanted: set[Edge]) -> set[Edge]:
-    """The edges that lead from the roots to a wanted one, those included."""
-    leading: set[Edge] = set()
-    seen: set[Edge] = set()
-    stack: list[tuple[Edge, bool]] = [(root, False) for root in roots]
-    while stack:
-        edge, done = stack.pop()
-        children = edge.edges or () if type(edge) is Node else ()
-        if done:
-            if edge in wanted or any(c is not None and c in leading for c in children):
-                leading.add(edge)
-            continue
-        if edge in seen:
-            continue
-        seen.add(edge)
-        stack.append((edge, True))
-        stack.extend((child, False) for child in children if child is not None)
-    return leading
-
-
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -362,6 +342,7 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    is_grads_batched: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` with respect to `inputs`; `.grad` stays untouched.
 
@@ -373,6 +354,8 @@ def grad(
         create_graph: Record the gradients, for higher derivatives.
         allow_unused: Give None for an input that the outputs do not depend on.
         materialize_grads: Give zeros instead of None.
+        is_grads_batched: `grad_outputs` hold several gradients along a first axis, and so do the
+            results; each is a run of its own.
 
     Returns:
         One Tensor of the input's shape (or None) for each input.
@@ -381,6 +364,11 @@ def grad(
         GraphError: An input is not part of the graph and `allow_unused` is not set.
     """
     outputs, inputs = _listed(outputs), _listed(inputs)
+    if is_grads_batched:
+        last = create_graph, bool(allow_unused), materialize_grads
+        from .batched import grad_batched
+
+        return grad_batched(outputs, inputs, grad_outputs, retain_graph, *last)
     for i, t in enumerate(inputs):
         if not t.requires_grad:
             raise GraphError(
@@ -419,7 +407,7 @@ def _run(
     ends: list[Edge] = []
     if inputs is not None:
         wanted = {primitive.edge_of(t) for t in inputs} - {None}
-        needed = _leading_to([r for r in roots if r is not None], wanted)
+        needed = leading_to([r for r in roots if r is not None], wanted)
         ends = [
             edge
             for edge in wanted
@@ -427,8 +415,10 @@ def _run(
         ]
     retain = create_graph if retain_graph is None else retain_graph
     run = _Pass(create_graph, retain, wanted, needed, ends)
-    before = state.recording
+    run.roots = roots
+    before, outer = state.recording, state.running
     state.recording = recording_level(create_graph)
+    state.running = run
     try:
         for root, g in zip(roots, grads, strict=True):
             if needed is None or root in needed:
@@ -441,7 +431,7 @@ def _run(
         with quiet():
             run.run()
     finally:
-        state.recording = before
+        state.recording, state.running = before, outer
     return run.captured
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from ..ops.inplace import rebase
 from ..ops.primitive import Op, as_seen, edge_of, new_node, shares_memory, version_of, wrap
 from .engine import OUTPUT_OF
 from .mode import no_grad, recording_level, state
+from .saved import PackedTensor
 
 
 class FunctionCtx:
@@ -55,7 +57,14 @@ class FunctionCtx:
         if node.edges is None:
             node.raise_consumed()
         node.check_versions()
-        return tuple(x(node) if isinstance(x, _SavedOutput) else x for x in self._to_save)
+        return tuple(
+            x(node) if isinstance(x, _SavedOutput | PackedTensor) else x for x in self._to_save
+        )
+
+    saved_variables = saved_tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Accepted for PyTorch's forward mode, which computes by two backward passes here."""
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declares inputs that forward changed in place and returns."""
@@ -76,11 +85,15 @@ class _SavedOutput:
     def __init__(self, t: Any, index: int | None) -> None:
         self.array, self.version, self.index = t._array, version_of(t), index
 
+    def source(self, node: Any) -> Any:
+        """The node that the output comes from."""
+        return node if self.index is None else _output(node, self.index)
+
     def __call__(self, node: Any) -> Any:
         """The output as a Tensor in the graph."""
         t = wrap(self.array)
         t._version, t._rg = self.version, True
-        t._node = node if self.index is None else _output(node, self.index)
+        t._node = self.source(node)
         return t
 
 
@@ -225,8 +238,22 @@ def _record(cls: type[Function], ctx: FunctionCtx, inputs: Any, tensors: Any, ou
         saved[id(x)] = _SavedOutput(out, i if several else None)
         results.append(out)
     ctx._to_save = tuple(saved.get(id(x), x) for x in ctx._to_save)
+    if state.saved_hooks and kept:
+        ctx._to_save = tuple(_packed(x) for x in ctx._to_save)
+        node.saved = tuple(x for x in ctx._to_save if x is not None)
+        if not any(isinstance(x, PackedTensor) and x.keeps for x in node.saved):
+            node.versions = ()
     ctx._node = weakref.ref(node)
     return tuple(results) if several else results[0]
+
+
+def _packed(x: Any) -> Any:
+    """A saved input or output, packed by the hooks around the call."""
+    if x is None:
+        return None
+    if isinstance(x, _SavedOutput):
+        return PackedTensor(wrap(x.array), x.source)
+    return PackedTensor(x, edge_of(x))
 
 
 def _connected(x: Any, source: Any, inputs: list[Any], dirty: list[Any]) -> Any:
@@ -250,8 +277,40 @@ def _output(owner: Any, index: int) -> Any:
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a Function's backward as having no derivative of its own."""
 
+    @functools.wraps(backward)
     def call(ctx: Any, *grads: Any) -> Any:
+        recorded = state.recording > 0
         with no_grad():
-            return backward(ctx, *grads)
+            results = backward(ctx, *grads)
+        if not recorded:
+            return results
+        listed = results if isinstance(results, tuple) else (results,)
+        edges = tuple(edge_of(g) for g in grads if isinstance(g, primitive.Tensor))
+        node = new_node(_ONCE, edges or (None,), {})
+        node.saved = (None,)
+        return tuple(_ending(g, node) if isinstance(g, primitive.Tensor) else g for g in listed)
 
     return call
+
+
+def _ending(g: Any, node: Any) -> Any:
+    """A gradient that cannot be differentiated again, and says so where that is tried."""
+    out = wrap(g._array)
+    out._node, out._rg = node, True
+    return out
+
+
+class _Once(Op):
+    """The backward of a Function that was declared to have no derivative."""
+
+    name = "once_differentiable"
+
+    def backward(self, node: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """Raises: there is no derivative."""
+        raise GraphError(
+            "backward: this Function's backward was declared once_differentiable and cannot be "
+            "differentiated again. Write it with differentiable operations and drop the decorator."
+        )
+
+
+_ONCE = _Once()

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode(threading.local):
-    """Per thread: 0 records nothing, 1 records, 2 records with the user's lines."""
+    """Per thread: 0 records nothing, 1 records, 2 looks at each node that was recorded."""
 
     recording = 1
     anomaly = False
@@ -23,6 +23,8 @@ class _Mode(threading.local):
     autocast: Any = None  # the half type
     autocast_device: str | None = None
     quiet = False
+    saved_hooks: tuple[tuple[Any, Any], ...] = ()  # (pack, unpack), the innermost last
+    running: Any = None  # the pass of backward that is under way
 
 
 state = _Mode()
@@ -51,8 +53,8 @@ def is_grad_enabled() -> bool:
 
 
 def recording_level(enabled: bool) -> int:
-    """The value of `state.recording` for grad mode `enabled` under the present anomaly mode."""
-    return (2 if state.anomaly else 1) if enabled else 0
+    """The value of `state.recording` for grad mode `enabled` under the modes that look at nodes."""
+    return (2 if state.anomaly or state.saved_hooks else 1) if enabled else 0
 
 
 class _GradMode:
@@ -215,8 +217,7 @@ class detect_anomaly(_GradMode):
 def set_anomaly(enabled: bool, check_nan: bool = True) -> None:
     """Switches anomaly mode of this thread for good."""
     state.anomaly, state.check_nan = bool(enabled), bool(check_nan)
-    if state.recording:
-        state.recording = 2 if enabled else 1
+    state.recording = recording_level(state.recording > 0)
 
 
 class set_detect_anomaly(detect_anomaly):

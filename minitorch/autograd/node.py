@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import traceback
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GraphError
+from .handle import RemovableHandle
+from .mode import state
 
 if TYPE_CHECKING:
     from ..ops.primitive import Op
@@ -61,8 +64,43 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The nodes of the inputs, as PyTorch lists them."""
-        return tuple((edge, 0) for edge in self.edges or ())
+        """The nodes of the inputs, as PyTorch lists them; leaves are `AccumulateGrad`."""
+        return tuple(
+            (edge if edge is None or type(edge) is Node else AccumulateGrad(edge), 0)
+            for edge in self.edges or ()
+        )
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for whatever the user wants to note of this node."""
+        if self.meta is None:
+            self.meta = {}
+        notes: dict[str, Any] = self.meta.setdefault("notes", {})
+        return notes
+
+    def register_prehook(self, hook: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle:
+        """Calls `hook(grad_outputs)` before the gradients of the inputs are computed.
+
+        What it returns takes the place of the gradients.
+        """
+
+        def on_gradient(g: Any) -> Any:
+            changed = hook((g,))
+            return changed[0] if isinstance(changed, tuple) else changed
+
+        return RemovableHandle(self.hooks(), on_gradient)
+
+    def register_hook(self, hook: Callable[[tuple[Any, ...], Any], Any]) -> RemovableHandle:
+        """Calls `hook(grad_inputs, grad_outputs)` after the gradients of the inputs are known.
+
+        What it returns takes the place of `grad_inputs`.
+        """
+        owner: Any = self
+        if self.op.name == "output_of" and self.edges:
+            owner = self.edges[0]
+        if owner.meta is None:
+            owner.meta = {}
+        return RemovableHandle(owner.meta.setdefault("after", {}), hook)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -99,10 +137,63 @@ class Node:
         )
 
 
+class AccumulateGrad:
+    """The end of the graph at a leaf, where its gradient is accumulated.
+
+    Attributes:
+        variable: The leaf.
+    """
+
+    next_functions: tuple[Any, ...] = ()
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        """`AccumulateGrad`."""
+        return "AccumulateGrad"
+
+    def register_hook(self, hook: Callable[[tuple[Any, ...], Any], Any]) -> RemovableHandle:
+        """Calls `hook((), ())` after the gradient was added to the leaf."""
+
+        def called(leaf: Any) -> None:
+            hook((), (leaf.grad,))
+
+        return self.variable.register_post_accumulate_grad_hook(called)
+
+    def register_prehook(self, hook: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle:
+        """Calls `hook((grad,))` before the gradient is added to the leaf."""
+
+        def called(g: Any) -> Any:
+            changed = hook((g,))
+            return changed[0] if isinstance(changed, tuple) else changed
+
+        return self.variable.register_hook(called)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AccumulateGrad) and other.variable is self.variable
+
+    def __hash__(self) -> int:
+        return id(self.variable)
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
 def where(node: Node) -> str:
     """The forward line of `node` in words, if anomaly mode noted it."""
     line = node.meta and node.meta.get("line")
     return f" It was computed at {line}." if line else ""
+
+
+def observe(node: Node) -> None:
+    """Does what the modes of this thread ask for with a node that was just recorded."""
+    if state.anomaly and (node.meta is None or "line" not in node.meta):
+        note_line(node)
+    if state.saved_hooks and node.saved:
+        from .saved import pack_node
+
+        pack_node(node)
 
 
 def note_line(node: Node) -> None:
@@ -111,5 +202,30 @@ def note_line(node: Node) -> None:
     root = __file__.rpartition("autograd")[0]
     for frame in reversed(frames):
         if not frame.filename.startswith(root):
-            node.meta = {"line": f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"}
+            line = f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"
+            node.meta = {**(node.meta or {}), "line": line}
             return
+
+
+def leading_to(roots: Iterable[Any], wanted: set[Any] | None) -> set[Any]:
+    """The edges that lead from the roots to a wanted one (None: to anything), those included."""
+    leading: set[Any] = set()
+    seen: set[Any] = set()
+    stack: list[tuple[Any, bool]] = [(root, False) for root in roots]
+    while stack:
+        edge, done = stack.pop()
+        children = edge.edges or () if type(edge) is Node else ()
+        if done:
+            if (
+                wanted is None
+                or edge in wanted
+                or any(c is not None and c in leading for c in children)
+            ):
+                leading.add(edge)
+            continue
+        if edge in seen:
+            continue
+        seen.add(edge)
+        stack.append((edge, True))
+        stack.extend((child, False) for child in children if child is not None)
+    return leading

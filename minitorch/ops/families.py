@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..autograd.mode import state
+from ..autograd.node import observe
 from ..errors import DivisionByZeroError, DtypeError, ShapeError, describe
 from .primitive import (
     NO_PARAMS,
@@ -290,6 +291,8 @@ def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
             version = version_of(x)
             node.saved = (xa, xb)
             node.versions = (version, version[0])
+        if state.recording > 1:
+            observe(node)
     t._node = node
     t._rg = True
     return t

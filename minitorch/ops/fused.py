@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import backend
 from ..autograd.mode import enable_grad, state
-from ..autograd.node import Node
+from ..autograd.node import Node, observe
 from . import primitive
 from .primitive import OUT, Op, check_same_device, edge_of, new_node, save, wrap
 
@@ -90,6 +90,8 @@ class Fused(Op):
             arrays = [getattr(x, "_array", None) for x in inputs]
         save(node, self, inputs, arrays, out)
         node.saved += residuals
+        if state.recording > 1:
+            observe(node)
         out._node = node
         out._rg = True
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import backend
 from ..autograd.mode import state
-from ..autograd.node import Node, next_sequence, note_line
+from ..autograd.node import Node, next_sequence, observe
 from ..errors import DeviceError, describe
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def new_node(op: Op, edges: tuple[Any, ...], params: dict[str, Any]) -> Node:
     node.sequence = next_sequence()
     node.meta = None
     if state.recording > 1:
-        note_line(node)
+        observe(node)
     return node
 
 
@@ -121,6 +121,8 @@ def save(node: Node, op: Op, inputs: Sequence[Tensor], arrays: Sequence[Any], ou
         versions += (version, version[0])
     node.saved = tuple(saved)
     node.versions = tuple(versions)
+    if state.recording > 1:
+        observe(node)
 
 
 def finish(op: Op, y: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Tensor:
@@ -169,7 +171,7 @@ def finish_one(op: Op, y: Any, x: Tensor, params: dict[str, Any] = NO_PARAMS) ->
     else:
         save(node, op, (x,), (x._array,), t)
     if state.recording > 1:
-        note_line(node)
+        observe(node)
     t._node = node
     t._rg = True
     return t
@@ -220,7 +222,7 @@ def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO
     else:
         save(node, op, (a, b), (xa, xb), t)
     if state.recording > 1:
-        note_line(node)
+        observe(node)
     t._node = node
     t._rg = True
     return t

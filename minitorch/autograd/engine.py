@@ -21,7 +21,7 @@ from .. import backend
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
-from .grad_hooks import AfterAccumulation, run_hook, run_node_hook
+from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
 from .node import Node, leading_to, where
 from .saved import Packed
@@ -64,13 +64,14 @@ class _Pass:
         self.ends = set(ends)
         self.captured: dict[Edge, Any] = {}
         self.roots: list[Edge] = []
+        self.reach: set[Edge] = set()
         self.heap: list[tuple[int, Node]] = []
         self.pending: dict[Edge, Any] = {}
         self.summed: set[Edge] = set()
         self.fresh: set[Edge] = set()
 
     def reached(self) -> set[Edge]:
-        """The edges that this run gets to; to be asked before it has consumed them."""
+        """The edges that this run gets to, before it has consumed any."""
         if self.needed is not None:
             return self.needed
         return leading_to([root for root in self.roots if root is not None], None)
@@ -138,6 +139,7 @@ class _Pass:
             gradients = _gradients(op, node, edges, g, saved)
         else:
             gradients = self._visit_noted(op, node, edges, g)
+        owned = op.owns_gradients and (node.meta is None or "after" not in node.meta)
         shapes = node.shapes
         for i, edge in enumerate(edges):
             if edge is None or (needed is not None and edge not in needed):
@@ -147,7 +149,7 @@ class _Pass:
                 continue
             if shapes is not None and gi.shape != shapes[i]:
                 gi = sum_to(gi, shapes[i])
-            self.add(edge, gi, op.owns_gradients and gi is not g)
+            self.add(edge, gi, owned and gi is not g)
         if not self.retain_graph and node.saved:
             node.saved = node.versions = ()
             node.edges = None
@@ -416,6 +418,8 @@ def _run(
     retain = create_graph if retain_graph is None else retain_graph
     run = _Pass(create_graph, retain, wanted, needed, ends)
     run.roots = roots
+    if watchers:
+        run.reach = run.reached()
     before, outer = state.recording, state.running
     state.recording = recording_level(create_graph)
     state.running = run

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import GraphError, ShapeError, describe
 from ..ops.primitive import as_seen, wrap
+
+# Hooks on several gradients; while there is one, a pass notes beforehand what it will reach.
+watchers: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class AfterAccumulation:

@@ -9,6 +9,7 @@ from ..errors import ArgumentError, GraphError, describe
 from ..ops.inplace import bump
 from ..ops.primitive import edge_of
 from ..tensor import Tensor
+from .grad_hooks import watchers
 from .handle import RemovableHandle
 from .mode import state
 from .node import Node
@@ -105,6 +106,7 @@ class _All:
         self.running: Any = None
         self.missing = 0
         self.grads: list[Any] = []
+        watchers.add(self)
 
     def hook_for(self, index: int) -> Callable[[Any], None]:
         """The hook of one tensor."""
@@ -113,8 +115,7 @@ class _All:
             if self.running is not state.running:
                 self.running = state.running
                 self.grads = [None] * len(self.edges)
-                reached = state.running.reached()
-                self.missing = sum(edge in reached for edge in self.edges)
+                self.missing = sum(edge in state.running.reach for edge in self.edges)
             self.grads[index] = g
             self.missing -= 1
             if not self.missing:

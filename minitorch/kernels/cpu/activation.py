@@ -35,17 +35,23 @@ def _erfc_tail(z):  # type: ignore[no-untyped-def]
     Source: Press et al., Numerical Recipes in C, section 6.2 (erfcc), 1992.
     """
     t = _F(1) / (_F(1) + _F(0.5) * z)
+    # Written out, since a loop over coefficients would keep the caller's loop from vector code.
     p = _F(0.17087277)
-    for c in (-0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418):
-        p = p * t + _F(c)
-    p = (p * t + _F(0.37409196)) * t + _F(1.00002368)
+    p = p * t + _F(-0.82215223)
+    p = p * t + _F(1.48851587)
+    p = p * t + _F(-1.13520398)
+    p = p * t + _F(0.27886807)
+    p = p * t + _F(-0.18628806)
+    p = p * t + _F(0.09678418)
+    p = p * t + _F(0.37409196)
+    p = p * t + _F(1.00002368)
     return t * exp_f32(-z * z - _F(1.26551223) + t * p)
 
 
 @register_jitable
-def _normal_cdf(x):  # type: ignore[no-untyped-def]
-    tail = _F(0.5) * _erfc_tail(abs(x) * _F(0.7071067811865476))
-    return tail if x < 0 else _F(1) - tail
+def _normal_tail(x):  # type: ignore[no-untyped-def]
+    """The normal distribution's weight beyond |x|."""
+    return _F(0.5) * _erfc_tail(abs(x) * _F(0.7071067811865476))
 
 
 @kernel(fastmath=FAST)
@@ -67,26 +73,32 @@ def _silu_backward(g, x, dx):  # type: ignore[no-untyped-def]
 def _gelu(x, y):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(x.size, (block + 1) * _BLOCK)):
-            y[i] = x[i] * _normal_cdf(x[i])
+            # x Φ(x) without a branch, which would keep the loop from vector code.
+            y[i] = max(x[i], _F(0)) - abs(x[i]) * _normal_tail(x[i])
 
 
 @kernel(fastmath=FAST)
 def _gelu_backward(g, x, dx):  # type: ignore[no-untyped-def]
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
-        # Two loops: one with both functions is too long to become vector code.
-        for i in range(start, stop):
-            dx[i] = _normal_cdf(x[i])
-        for i in range(start, stop):
-            density = exp_f32(x[i] * x[i] * _F(-0.5)) * _F(0.3989422804014327)
-            dx[i] = g[i] * (dx[i] + x[i] * density)
+        # Slices and two loops: otherwise it is too much at once to become vector code.
+        gs, xs, ds = g[start:stop], x[start:stop], dx[start:stop]
+        for i in range(xs.size):
+            ds[i] = _normal_tail(xs[i])
+        for i in range(xs.size):
+            density = exp_f32(xs[i] * xs[i] * _F(-0.5)) * _F(0.3989422804014327)
+            tail = ds[i]
+            rest = _F(1) - tail
+            cdf = tail if xs[i] < _F(0) else rest
+            ds[i] = gs[i] * (cdf + xs[i] * density)
 
 
 @kernel(fastmath=FAST)
 def _relu_backward(g, y, dx):  # type: ignore[no-untyped-def]
     for block in prange((y.size + _BLOCK - 1) // _BLOCK):
         for i in range(block * _BLOCK, min(y.size, (block + 1) * _BLOCK)):
-            dx[i] = g[i] if y[i] > 0 else g.dtype.type(0)
+            passed = g[i]  # read in any case: a branch would keep the loop from vector code
+            dx[i] = passed if y[i] > 0 else _F(0)
 
 
 @kernel(fastmath=FAST)

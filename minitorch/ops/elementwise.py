@@ -264,7 +264,7 @@ def _erf_forward(a: Any) -> Any:
 sigmoid = Unary("sigmoid", _sigmoid_forward, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
 
 
-_ONE_PASS = 1 << 14  # elements from which one compiled pass beats three of NumPy
+_ONE_PASS = 1 << 12  # elements from which one compiled pass beats three of NumPy
 
 
 def _relu_rule(g: Any, out: Any) -> Any:

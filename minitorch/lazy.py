@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
 def lazy(
     package: str, holders: dict[str, str], modules: Iterable[str] = ()
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose names load late.
 
     Args:
@@ -23,7 +24,7 @@ def lazy(
     holder_of = {name: holder for holder, names in holders.items() for name in names.split()}
     whole = frozenset(modules)
 
-    def load(name: str) -> object:
+    def load(name: str) -> Any:
         if name in whole:
             return importlib.import_module(f"{package}.{name}")
         if name not in holder_of:

@@ -16,7 +16,11 @@ from .module import Module
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Conv(Module):
+class _ConvNd(Module):
+    """What every convolution layer is."""
+
+
+class _Conv(_ConvNd):
     axes: int
 
     def __init__(

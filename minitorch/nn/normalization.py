@@ -14,7 +14,7 @@ from .linear import positive
 from .module import Module
 
 
-class _BatchNorm(Module):
+class _NormBase(Module):
     axes: tuple[int, ...]
 
     running_mean: Tensor | None
@@ -61,6 +61,14 @@ class _BatchNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.axes:
             wanted = " or ".join(map(str, self.axes))
@@ -82,12 +90,6 @@ class _BatchNorm(Module):
             self.training or self.running_mean is None,
             momentum,
             self.eps,
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 

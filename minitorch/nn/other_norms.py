@@ -8,10 +8,10 @@ from ..errors import ArgumentError, ShapeError, describe
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module
-from .normalization import _BatchNorm
+from .normalization import _BatchNorm, _NormBase
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     def __init__(
         self,
         num_features: int,
@@ -126,7 +126,7 @@ class SyncBatchNorm(_BatchNorm):
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """`module` with each BatchNorm in it replaced by a SyncBatchNorm of the same tensors."""
-        if isinstance(module, _BatchNorm) and not isinstance(module, _InstanceNorm | cls):
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             return cls._from(module, process_group)
         for name, child in list(module.named_children()):
             converted = cls.convert_sync_batchnorm(child, process_group)

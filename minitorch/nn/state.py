@@ -290,7 +290,7 @@ def _put(slot: _Slot, value: Tensor, assign: bool) -> None:
     if _has_no_shape(tensor):
         if _has_no_shape(value):
             return
-        tensor.materialize(value.shape)  # type: ignore[attr-defined]
+        tensor.materialize(value.shape)
     value = value.detach()
     if assign:
         tensor.data = value

@@ -9,12 +9,12 @@ from ..errors import ArgumentError, ShapeError, describe
 from ..ops.creation import empty
 from ..tensor import Parameter, Tensor
 from . import functional as F
+from .convolution import _ConvNd
 from .functional.checks import Size, pair
 from .linear import positive, reset_weight_and_bias
-from .module import Module
 
 
-class _ConvTranspose(Module):
+class _ConvTransposeNd(_ConvNd):
     axes: int
 
     def __init__(
@@ -114,13 +114,13 @@ class _ConvTranspose(Module):
         return text
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution along the last axis of f[N, C, L]; see ConvTranspose2d."""
 
     axes = 1
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution along the last two axes of f[N, C, H, W].
 
     Args:
@@ -143,7 +143,7 @@ class ConvTranspose2d(_ConvTranspose):
     axes = 2
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution along the last three axes of f[N, C, D, H, W]; see ConvTranspose2d."""
 
     axes = 3

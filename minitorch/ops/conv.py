@@ -20,6 +20,7 @@ from .wide import wide
 
 _TILE_BYTES = 4 << 20
 _SMALL = 1 << 13
+_FAMILIES = {2: "conv", 3: "volume"}  # compiled bodies by the number of axes
 
 
 def _definition(x: Any, weight: Any, bias: Any = None, *, window: Window, groups: int) -> Any:
@@ -42,10 +43,15 @@ def _grouped(weight: Any, groups: int) -> Any:
 
 
 def _kernels(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
-    """The compiled bodies, for two axes and where there is enough to do for several threads."""
+    """The compiled bodies, where there is enough to do for several threads."""
     values = x.shape[0] * x.shape[1] * math.prod(window.kernel) * math.prod(outputs)
-    two = len(outputs) == 2 and values >= _SMALL
-    return load_for("conv", x, least=0) if two else None
+    return load_for(_FAMILIES[len(outputs)], x, least=0) if values >= _SMALL else None
+
+
+def _depthwise(x: Any, weight: Any, groups: int) -> Any:
+    """The compiled bodies for images whose channels are convolved one by one."""
+    fits = weight.shape[1] == 1 and groups > 1 and weight.ndim == 4
+    return load_for("depthwise", x, weight) if fits and weight.size else None
 
 
 def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
@@ -99,6 +105,9 @@ def _apply(x: Any, weight: Any, window: Window, groups: int) -> Any:
     if _pointwise(window):
         y = xp.matmul(w, x.reshape(n, groups, w.shape[2], size))
         return y.reshape(n, o, *outputs)
+    kernels = _depthwise(x, weight, groups)
+    if kernels is not None:
+        return kernels.forward(x, weight, window, outputs)
     y = xp.empty((n, o, *outputs), x.dtype)
     for tile in _tiles(x, weight, groups, size):
         cols = _patches(x[tile], window, outputs).reshape(groups, w.shape[2], -1)
@@ -114,6 +123,9 @@ def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tupl
         return xp.matmul(w, g.reshape(n, groups, o // groups, math.prod(outputs))).reshape(
             n, c, *size
         )
+    kernels = _depthwise(g, weight, groups)
+    if kernels is not None:
+        return kernels.input_gradient(g, weight, window, c, size)
     dx = xp.zeros((n, c, *size), g.dtype)
     for tile in _tiles(g, weight, groups, math.prod(outputs)):
         _add_patches(dx[tile], xp.matmul(w, _columns(g[tile], groups)), window, outputs)
@@ -124,6 +136,9 @@ def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -
     """The gradient of the weight, from those of the outputs and the images."""
     xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w = _grouped(weight, groups)
+    kernels = None if _pointwise(window) else _depthwise(g, weight, groups)
+    if kernels is not None:
+        return kernels.weight_gradient(g, x, window)
     dw = xp.zeros(w.shape, w.dtype)
     if _pointwise(window):
         size = math.prod(outputs)

@@ -201,3 +201,92 @@ batch_norm_op = Fused(
 batch_norm_op.name = "batch_norm"
 """`batch_norm(x, weight, bias, mean, var, *, eps, training)`: in training `mean` and `var` are the
 statistics of x itself, and the gradient flows through them."""
+
+
+# group_norm: x_NC…, statistics over the channels of each group of each sample.
+
+
+def _group_definition(
+    x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float
+) -> Any:
+    rows = x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+    y = _layer_definition(rows, shape=(rows.shape[2],), eps=eps).reshape(x.shape)
+    channel = (1, -1) + (1,) * (x.ndim - 2)
+    y = y if weight is None else y * weight.reshape(channel)
+    return y if bias is None else y + bias.reshape(channel)
+
+
+def _affine(x: Any, scale: Any, shift: Any) -> Any:
+    """x_1CL · scale_C + shift_C."""
+    kernels = load_for("norm", x, scale, shift)
+    if kernels is not None:
+        return kernels.channel_affine(x, scale, shift)
+    return x * scale[:, None] + shift[:, None]
+
+
+def _per_plane(a: Any, n: int, c: int) -> Any:
+    """A number for each group of each sample, or for each channel, as one for each plane."""
+    a = a.reshape(n, -1, 1) if a.ndim > 1 else a.reshape(1, -1)
+    parts = c // a.shape[1] if a.ndim > 2 else 1
+    shape = (n, a.shape[1], parts) if a.ndim > 2 else (n, c)
+    return backend.namespace(a).broadcast_to(a, shape).reshape(n * c)
+
+
+def _group_forward(
+    x: Any, weight: Any, bias: Any, *, groups: int, eps: float
+) -> tuple[Any, tuple[Any, ...]]:
+    n, c = x.shape[:2]
+    wider = wide(x)
+    mean, var = statistics(wider.reshape(1, n * groups, -1))
+    rstd = 1 / backend.namespace(x).sqrt(var + eps)
+    scale = _per_plane(rstd.reshape(n, groups), n, c)
+    if weight is not None:
+        scale = scale * _per_plane(wide(weight), n, c)
+    shift = -_per_plane(mean.reshape(n, groups), n, c) * scale
+    if bias is not None:
+        shift = shift + _per_plane(wide(bias), n, c)
+    y = _affine(wider.reshape(1, n * c, -1), scale, shift)
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (mean, rstd)
+
+
+def _group_backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    weight: Any,
+    bias: Any,
+    *,
+    groups: int,
+    eps: float,
+) -> list[Any]:
+    (n, c), (mean, rstd) = x.shape[:2], residuals
+    flat, g = wide(x).reshape(1, n * c, -1), wide(g).reshape(1, n * c, -1)
+    centre, spread = (_per_plane(a.reshape(n, groups), n, c) for a in (mean, rstd))
+    factor = None if weight is None else _per_plane(wide(weight), n, c)
+    scale = spread if factor is None else spread * factor
+    kernels = load_for("norm", flat, g, centre, spread, scale)
+    if kernels is not None:
+        dx, dw, db = kernels.batch_norm_backward(g, flat, centre, spread, scale, False)
+    else:
+        dx, db = g * scale[:, None], g.sum((0, 2))
+        dw = (g * (flat - centre[:, None])).sum((0, 2)) * spread
+    # The gradient through the mean and the variance of the group: a·x + b in each group.
+    slope, offset = (a if factor is None else a * factor for a in (dw, db))
+    slope, offset = (a.reshape(n * groups, -1).sum(1) for a in (slope, offset))
+    size = max(1, flat.size // (n * groups)) if n else 1
+    slope = -rstd * rstd * slope / size
+    offset = -rstd * offset / size - slope * mean
+    part = _affine(flat.reshape(1, n * groups, -1), slope, offset)
+    dx = dx.reshape(x.shape) + part.reshape(x.shape)
+    grads = (dx, dw.reshape(n, c).sum(0), db.reshape(n, c).sum(0))
+    return [_like(d, a, need) for d, a, need in zip(grads, (x, weight, bias), needs, strict=True)]
+
+
+group_norm_op = Fused(
+    _group_definition,
+    _group_forward,
+    _group_backward,
+    supports=lambda x, weight, bias, *, groups, eps: x.size > 0,
+)
+group_norm_op.name = "group_norm"

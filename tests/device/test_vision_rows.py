@@ -15,7 +15,7 @@ from device_checks import (
 )
 from op_table import Row
 
-FILES = ("convolution", "pooling", "norms", "resampling")
+FILES = ("convolution", "grouped", "pooling", "norms", "resampling")
 ROWS = [row for file in FILES for row in importlib.import_module(f"rows.{file}").ROWS]
 ONCE = "constants of an axis, once"
 SENT = ("pool", "interpolate", "local_response")

@@ -77,3 +77,17 @@ def test_conversion_keeps_the_tensors_and_everything_else() -> None:
 @pytest.mark.parametrize("layer", [nn.LocalResponseNorm(2), nn.InstanceNorm2d(3)])
 def test_half_types_keep_their_dtype(layer: nn.Module) -> None:
     assert layer(mt.ones(2, 3, 4, 4).half()).dtype is mt.float16
+
+
+def test_the_classes_are_where_pytorch_has_them() -> None:
+    from minitorch.nn.modules.batchnorm import _BatchNorm
+    from minitorch.nn.modules.conv import _ConvNd
+    from minitorch.nn.modules.instancenorm import _InstanceNorm
+
+    assert isinstance(nn.SyncBatchNorm(2), _BatchNorm)
+    assert isinstance(nn.BatchNorm3d(2), nn.modules.batchnorm._BatchNorm)
+    assert isinstance(nn.InstanceNorm1d(2), _InstanceNorm)
+    assert not isinstance(nn.InstanceNorm1d(2), _BatchNorm)
+    assert isinstance(nn.ConvTranspose1d(1, 1, 1), _ConvNd)
+    assert isinstance(nn.Conv2d(1, 1, 1), _ConvNd)
+    assert nn.modules.normalization.LayerNorm is nn.LayerNorm

@@ -27,14 +27,13 @@ def _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyp
                     continue
                 out[:first] = 0
                 out[last:] = 0
-                source = x[m, ch, y]
-                offset = j * dw - left
+                middle, source = out[first:last], x[m, ch, y, first * sw + j * dw - left :]
                 if sw == 1:
-                    for b in range(first, last):
-                        out[b] = source[b + offset]
+                    for b in range(len(middle)):
+                        middle[b] = source[b]
                 else:
-                    for b in range(first, last):
-                        out[b] = source[b * sw + offset]
+                    for b in range(len(middle)):
+                        middle[b] = source[b * sw]
 
 
 @kernel()
@@ -46,20 +45,20 @@ def _add_patches(out, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no
         for i in range(kh):
             for j in range(kw):
                 first = max(0, -((j * dw - left) // sw))
-                last = min(ow, (w - 1 - j * dw + left) // sw + 1)
+                last = max(first, min(ow, (w - 1 - j * dw + left) // sw + 1))
                 offset = j * dw - left
                 for a in range(oh):
                     y = a * sh + i * dh - t
                     if y < 0 or y >= h:
                         continue
-                    target = out[m, ch, y]
-                    source = cols[ch, i, j, m, a]
+                    target = out[m, ch, y, first * sw + offset :]
+                    source = cols[ch, i, j, m, a, first:last]
                     if sw == 1:
-                        for b in range(first, last):
-                            target[b + offset] += source[b]
+                        for b in range(len(source)):
+                            target[b] += source[b]
                     else:
-                        for b in range(first, last):
-                            target[b * sw + offset] += source[b]
+                        for b in range(len(source)):
+                            target[b * sw] += source[b]
 
 
 def patches(x: Any, window: Any, oh: int, ow: int) -> Any:

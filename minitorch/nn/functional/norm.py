@@ -152,20 +152,12 @@ def instance_norm(
             "instance_norm: more than 1 value per channel and sample is needed. "
             f"Got {describe(input)}. Use a larger image, or use_input_stats=False."
         )
-    planes = input.reshape(1, n * c, *rest)
-    centre, spread = norm.statistics(_current(planes))
-    for running, value, factor in (
-        (running_mean, centre, 1.0),
-        (running_var, spread, count / max(1, count - 1)),
-    ):
-        if running is not None:
-            _update(running, value.reshape(n, c).mean(0) * factor, momentum)
-    y = norm.batch_norm_op(
-        planes, None, None, wrap(centre), wrap(spread), eps=eps, training=True
-    ).reshape(input.shape)
-    channel = (1, -1) + (1,) * len(rest)
-    y = y if weight is None else y * weight.reshape(channel)
-    return y if bias is None else y + bias.reshape(channel)
+    if running_mean is not None or running_var is not None:
+        centre, spread = norm.statistics(_current(input.reshape(1, n * c, count)))
+        unbiased = count / max(1, count - 1)
+        _update(running_mean, centre.reshape(n, c).mean(0), momentum)
+        _update(running_var, spread.reshape(n, c).mean(0) * unbiased, momentum)
+    return norm.group_norm_op(input, weight, bias, groups=c, eps=eps)
 
 
 def layer_norm(
@@ -260,11 +252,7 @@ def group_norm(
             f"group_norm: a group needs more than 1 value. Got {num_groups} groups for "
             f"{describe(input)}. Use fewer groups."
         )
-    groups = input.reshape(shape[0], num_groups, -1)
-    y = norm.layer_norm_op(groups, None, None, shape=(groups.shape[2],), eps=eps).reshape(shape)
-    channel = (1, -1) + (1,) * (len(shape) - 2)
-    y = y if weight is None else y * weight.reshape(channel)
-    return y if bias is None else y + bias.reshape(channel)
+    return norm.group_norm_op(input, weight, bias, groups=num_groups, eps=eps)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

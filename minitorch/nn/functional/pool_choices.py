@@ -12,7 +12,15 @@ from ...ops import pool as ops
 from ...ops.creation import arange, zeros
 from ...tensor import Tensor
 from .checks import Size, batched, need_tensor, pair
-from .pool import adaptive_sizes, avg_pool1d, avg_pool2d, avg_pool3d
+from .pool import (
+    adaptive_sizes,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 
 
 def _adaptive_max(
@@ -24,7 +32,11 @@ def _adaptive_max(
         y = zeros(*x.shape[:2], *sizes, dtype=x.dtype, device=x.device)
         index = y.long()
     else:
-        pairs = zip(x.shape[2:], sizes, strict=True)
+        pairs = list(zip(x.shape[2:], sizes, strict=True))
+        if not any(n % m for n, m in pairs):
+            kernel = [n // m for n, m in pairs]
+            pool = (max_pool1d, max_pool2d, max_pool3d)[axes - 1]
+            return pool(input, kernel, return_indices=return_indices)
         windows = tuple(ops.adaptive_windows(n, m) for n, m in pairs)
         y, index = ops.windowed_max(x, windows=windows)
     if single:

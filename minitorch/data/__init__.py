@@ -1,5 +1,6 @@
 """Datasets, samplers and the DataLoader."""
 
+from ..lazy import lazy
 from . import datasets
 from .collate import default_collate, default_convert
 from .dataset import (
@@ -47,3 +48,5 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+__getattr__, __dir__ = lazy(__name__, {}, ["transforms"])

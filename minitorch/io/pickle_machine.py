@@ -48,6 +48,14 @@ class Call:
         self.function = function
 
 
+class Built:
+    """What a function made and the pickle then fills; `build` gets the state of the object."""
+
+    def build(self, state: Any) -> None:
+        """Takes the state, which is not to be trusted."""
+        raise NotImplementedError
+
+
 def read_pickle(
     data: bytes, table: Mapping[str, Any], persistent: Callable[[Any], Any], where: str
 ) -> Any:
@@ -217,8 +225,11 @@ class _Machine:
         self.stack.append(call.function(*arguments))
 
     def _do_build(self, _: Any) -> None:
-        """An OrderedDict's attributes: a PyTorch state_dict carries `_metadata`."""
+        """The state of an object: that of a PyTorch state_dict is its `_metadata`."""
         state = self._pop()
+        if isinstance(self._top(1)[0], Built):
+            self._top(1)[0].build(state)
+            return
         holder = self._holder(OrderedDict)
         if type(state) is not dict or set(state) - {"_metadata"}:
             raise TypeError(f"attributes of an OrderedDict: {state!r}")

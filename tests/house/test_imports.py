@@ -19,7 +19,16 @@ HEAVY = ("cupy", "numba", "tensorboardX", "tensorboard", "tqdm", "sklearn", "mat
 
 # What each folder may import at run time besides the standard library and itself.
 MAY_IMPORT = {
-    "minitorch": {"numpy", "ml_dtypes", "safetensors", "threadpoolctl", "numba", "cupy", "sklearn"},
+    "minitorch": {
+        "numpy",
+        "ml_dtypes",
+        "safetensors",
+        "threadpoolctl",
+        "numba",
+        "cupy",
+        "sklearn",
+        "PIL",
+    },
     "trainer": {"numpy", "minitorch", "callbacks", "loggers"},
     "callbacks": {"numpy", "minitorch", "tqdm"},
     "loggers": {"numpy", "tensorboardX", "wandb", "mlflow"},

@@ -1,21 +1,21 @@
 """What the image data sets share."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..dataset import Dataset
+from ..transforms.base import takes_rng
 
 
 class ImageDataset(Dataset[tuple[Any, int]]):
-    """Grey images with labels: sample i is (float32 (1, H, W) in [0, 1], int).
+    """Images in memory with labels: sample i is (float32 (C, H, W) in [0, 1], int).
 
     Without a transform a DataLoader reads whole batches at once.
 
     Attributes:
-        data: the stored pixels, uint8 (N, H, W).
+        data: the stored pixels, uint8 (N, H, W) or (N, H, W, C).
         targets: the labels, int64 (N,).
         classes: name of each label.
 
@@ -42,10 +42,10 @@ class ImageDataset(Dataset[tuple[Any, int]]):
         self.white = white
         self.classes = classes
         self.transform = transform
-        self.wants_rng = transform is not None and _takes_rng(transform)
+        self.wants_rng = transform is not None and takes_rng(transform)
 
     def __getitem__(self, index: Any, *, rng: np.random.Generator | None = None) -> tuple[Any, int]:
-        image: Any = self._scaled(self.data[index])[None]
+        image: Any = self._scaled(self.data[index])
         if self.transform is not None:
             image = self.transform(image, rng=rng) if self.wants_rng else self.transform(image)
         return image, int(self.targets[index])
@@ -54,8 +54,8 @@ class ImageDataset(Dataset[tuple[Any, int]]):
         return len(self.data)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """All images, float32 (N, 1, H, W) in [0, 1] without the transform, and labels (N,)."""
-        return self._scaled(self.data)[:, None], self.targets.copy()
+        """All images, float32 (N, C, H, W) in [0, 1] without the transform, and labels (N,)."""
+        return self._scaled(self.data), self.targets.copy()
 
     def take_batch(self, indices: Any) -> Any:
         """Images and labels of `indices`; NotImplemented with a transform."""
@@ -64,18 +64,14 @@ class ImageDataset(Dataset[tuple[Any, int]]):
         index = slice(indices.start, indices.stop) if type(indices) is range else indices
         targets = self.targets[index]
         return (
-            self._scaled(self.data[index])[:, None],
+            self._scaled(self.data[index]),
             targets.copy() if isinstance(index, slice) else targets,
         )
 
     def _scaled(self, pixels: np.ndarray) -> np.ndarray:
-        image = pixels.astype(np.float32)
+        """float32 (…, C, H, W) of stored images."""
+        grey = self.data.ndim == 3
+        shaped = np.expand_dims(pixels, -3) if grey else np.moveaxis(pixels, -1, -3)
+        image = shaped.astype(np.float32, order="C")
         image /= np.float32(self.white)
         return image
-
-
-def _takes_rng(transform: Callable[..., Any]) -> bool:
-    try:
-        return "rng" in inspect.signature(transform).parameters
-    except (TypeError, ValueError):  # written in C
-        return False

@@ -264,19 +264,22 @@ def _erf_forward(a: Any) -> Any:
 sigmoid = Unary("sigmoid", _sigmoid_forward, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
 
 
-_ONE_PASS = 1 << 12  # elements from which one compiled pass beats three of NumPy
-
-
 def _relu_rule(g: Any, out: Any) -> Any:
-    kernels = load_for("activation", g, out, least=_ONE_PASS, kinds="f", contiguous=True)
+    # From 4096 elements on one compiled pass beats three of NumPy.
+    kernels = load_for("activation", g, out, least=1 << 12, kinds="f", contiguous=True)
     if kernels is not None:
         return kernels.relu_backward(g, out)
     return where(out > 0, g, zeros_like(g))
 
 
+_ZEROS = {char: np.zeros((), char) for char in "fd"}
 relu = Unary(
     "relu",
-    lambda a: backend.namespace(a).maximum(a, a.dtype.type(0)),
+    lambda a: (
+        np.maximum(a, _ZEROS[a.dtype.char])
+        if type(a) is np.ndarray and a.dtype.char in _ZEROS
+        else backend.namespace(a).maximum(a, a.dtype.type(0))
+    ),
     _relu_rule,
     (OUT,),
     accepts_bool=False,

@@ -12,7 +12,7 @@ from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
 from .families import nondiff
-from .primitive import OUT, Primitive, cast, finish, raw, wrap
+from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
 
 Dim = int | tuple[int, ...] | list[int] | None
 
@@ -64,8 +64,25 @@ _SUM = Primitive(
 )
 
 
+# The sum that every loss ends in, with little to find out about its axes.
+_SUM_ALL = Primitive(
+    "sum",
+    lambda a, *, shape: np.add.reduce(a, axis=None),
+    (lambda g, *, shape: _broadcast(g, shape),),
+)
+
+
+def _broadcast(g: Any, shape_: Any) -> Any:
+    return shape.broadcast_to(g, shape_)
+
+
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over the axes `dim` (all of them for None); integers are summed as int64."""
+    if dim is None and dtype is None and not keepdim and isinstance(input, primitive.Tensor):
+        array = input._array
+        if type(array) is np.ndarray and array.dtype.char in "fd":
+            total = np.add.reduce(array, axis=None)  # type: ignore[call-overload]
+            return finish_one(_SUM_ALL, total, input, {"shape": array.shape})
     x = widened(input, dtype)
     a = raw(x)
     axes = axes_of("sum", a.ndim, dim)

@@ -42,7 +42,7 @@ def _eliminated(a: Any) -> tuple[Any, Any]:
     order[...] = xp.arange(m)
     every = xp.arange(lu.shape[0])
     for j in range(min(m, n)):
-        best = xp.abs(lu[:, j:, j]).argmax(1) + j
+        best = _size(lu[:, j:, j]).argmax(1) + j
         for part in (lu, order):
             held = part[every, best].copy()
             part[every, best] = part[:, j]
@@ -51,6 +51,11 @@ def _eliminated(a: Any) -> tuple[Any, Any]:
         lu[:, j + 1 :, j] /= xp.where(pivot == 0, 1, pivot)[:, None]
         lu[:, j + 1 :, j + 1 :] -= lu[:, j + 1 :, j, None] * lu[:, j, None, j + 1 :]
     return lu.reshape(a.shape), order.reshape(*batch, m)
+
+
+def _size(x: Any) -> Any:
+    """By what LAPACK chooses pivots: `|re| + |im|` for complex numbers."""
+    return abs(x.real) + abs(x.imag) if x.dtype.kind == "c" else abs(x)
 
 
 def _lu_forward(a: Any) -> tuple[Any, ...]:

@@ -1,5 +1,5 @@
-"""PyTorch's place for the data tools: `minitorch.utils.data`."""
+"""PyTorch's place for the data tools, checkpointing and TensorBoard's writer."""
 
-from . import data
+from ..lazy import lazy
 
-__all__ = ["data"]
+__getattr__, __dir__ = lazy(__name__, {}, ("checkpoint", "data"))

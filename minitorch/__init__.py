@@ -277,6 +277,7 @@ _PACKAGES = [
     "callbacks",
     "cuda",
     "data",
+    "distributions",
     "fft",
     "func",
     "io",

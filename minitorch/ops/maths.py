@@ -87,7 +87,9 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 def _times_log(input: Any, other: Any, logarithm: Any) -> Any:
     a, b = operands("xlogy", input, other, floating=True)
-    zero = cmp.logical_and(a == 0, b == b)
+    # Where the logarithm is finite the product is 0 by itself, and its gradient the logarithm.
+    infinite = cmp.logical_not(cmp.isfinite(logarithm(b.detach())))
+    zero = cmp.logical_and(cmp.logical_and(a == 0, b == b), infinite)
     inside = el.where(zero, el.ones_like(b), b)
     return el.where(zero, el.zeros_like(a) * el.zeros_like(b) + a * 0, a * logarithm(inside))
 

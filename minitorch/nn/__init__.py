@@ -151,6 +151,7 @@ _HOLDERS: dict[str, str] = {
     "TripletMarginLoss TripletMarginWithDistanceLoss",
     "margin": "HingeEmbeddingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
     "NLLLoss2d PoissonNLLLoss SoftMarginLoss",
+    "multihead": "MultiheadAttention",
     "recurrent": "GRU LSTM RNN RNNBase",
     "shrink": "Dropout3d FeatureAlphaDropout Hardshrink RReLU Softmax2d Softshrink",
     "transposed": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
@@ -166,5 +167,7 @@ _HOLDERS: dict[str, str] = {
     "LazyConvTranspose2d LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
     "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
     "uninitialized": "UninitializedParameter UninitializedBuffer",
+    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
+    "TransformerEncoderLayer",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parameter"))

@@ -15,7 +15,7 @@ from device_checks import (
 )
 from op_table import Row
 
-FILES = ["nn_losses", "recurrent"]
+FILES = ["attention", "nn_losses", "recurrent"]
 ROWS = [row for file in FILES for row in importlib.import_module(f"rows.{file}").ROWS]
 PAIRS = "the numbers of the pairs"
 SIZES = "the row brings its batch sizes to the CPU, where they belong"

@@ -143,10 +143,12 @@ __all__ = [
 
 # Functions that load on first use: the file that holds them, and their names.
 _HOLDERS: dict[str, str] = {
+    "attention": "scaled_dot_product_attention",
     "in_place": "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_",
     "layer": "dropout3d feature_alpha_dropout",
     "margin_loss": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss "
     "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss",
+    "multi_head": "multi_head_attention_forward",
     "poisson": "poisson_nll_loss",
     "shrinkage": "hardshrink rrelu softshrink",
     "similarity": "pairwise_distance pdist triplet_margin_loss triplet_margin_with_distance_loss",

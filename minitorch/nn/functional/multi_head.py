@@ -181,42 +181,24 @@ def multi_head_attention_forward(
         )
     batched = query.ndim == 3
     if not batched:
-        alike = query is key, key is value
-        query = query.unsqueeze(1)
-        key = query if alike[0] else key.unsqueeze(1)
-        value = key if alike[1] else value.unsqueeze(1)
+        query, key, value = _with_batch(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
-    weights = (
-        (q_proj_weight, k_proj_weight, v_proj_weight)
-        if use_separate_proj_weight
-        else (in_proj_weight,)
-    )
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights = separate if use_separate_proj_weight else (in_proj_weight,)
     q, k, v = _projected((query, key, value), weights, in_proj_bias, embed_dim_to_check)
-    more = 0
-    if bias_k is not None and bias_v is not None:
-        batch = query.shape[1]
-        k = joining.cat([k, bias_k.expand(1, batch, -1)])
-        v = joining.cat([v, bias_v.expand(1, batch, -1)])
-        more = 1
-    q, k, v = (_heads(x, num_heads) for x in (q, k, v))
-    k, v = _static(static_k, k), _static(static_v, v)
+    k, v = _extended(k, v, bias_k, bias_v)
+    heads = [_heads(q, num_heads)]
+    heads += [_static(static_k, _heads(k, num_heads)), _static(static_v, _heads(v, num_heads))]
+    more = int(bias_k is not None and bias_v is not None) + int(add_zero_attn)
     if add_zero_attn:
-        k, v = (joining.cat([x, x.new_zeros((*x.shape[:2], 1, x.shape[3]))], 2) for x in (k, v))
-        more += 1
+        heads[1:] = [_with_zeros(x) for x in heads[1:]]
     padding = _added("key_padding_mask", key_padding_mask, query)
     hint = is_causal and key_padding_mask is None and not need_weights
     mask = None if hint else _added("attn_mask", attn_mask, query)
-    sizes = (q.shape[0], num_heads, q.shape[2], k.shape[2] - more)
-    mask = _merged_mask(mask, padding, sizes, more)
+    lengths = heads[0].shape[2], heads[1].shape[2] - more
+    mask = _merged_mask(mask, padding, (heads[0].shape[0], num_heads, *lengths), more)
     p = dropout_p if training else 0.0
-    found = None
-    if need_weights:
-        scale = 1 / math.sqrt(q.shape[-1])
-        found = attention_weights(q, k, mask, scale=scale, causal=False)
-        found = dropout(found, p, True)
-        out = found @ v
-    else:
-        out = scaled_dot_product_attention(q, k, v, mask, p, hint)
+    out, found = _attended(heads, mask, p, need_weights, hint)
     out = out.permute(2, 0, 1, 3).reshape(*query.shape[:2], embed_dim_to_check)
     out = linalg.linear(out, out_proj_weight, out_proj_bias)
     if found is not None and average_attn_weights:
@@ -224,6 +206,41 @@ def multi_head_attention_forward(
     if batched:
         return out, found
     return out.squeeze(1), None if found is None else found.squeeze(0)
+
+
+def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """All three with a batch of 1; what was one tensor stays one."""
+    q = query.unsqueeze(1)
+    k = q if query is key else key.unsqueeze(1)
+    return q, k, k if key is value else value.unsqueeze(1)
+
+
+def _extended(
+    k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Key and value [S, B, E] with the learned position behind them."""
+    if bias_k is None or bias_v is None:
+        return k, v
+    both = ((k, bias_k), (v, bias_v))
+    k, v = (joining.cat([x, b.expand(1, x.shape[1], -1)]) for x, b in both)
+    return k, v
+
+
+def _with_zeros(x: Tensor) -> Tensor:
+    """[B, H, S, D] with a position of zeros behind the others."""
+    return joining.cat([x, x.new_zeros((*x.shape[:2], 1, x.shape[3]))], 2)
+
+
+def _attended(
+    heads: list[Tensor], mask: Tensor | None, p: float, need_weights: bool, causal: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The values that each head gathers [B, H, L, D], and its weights if they are needed."""
+    q, k, v = heads
+    if not need_weights:
+        return scaled_dot_product_attention(q, k, v, mask, p, causal), None
+    found = attention_weights(q, k, mask, scale=1 / math.sqrt(q.shape[-1]), causal=False)
+    found = dropout(found, p, True)
+    return found @ v, found
 
 
 def _static(given: Tensor | None, projected: Tensor) -> Tensor:

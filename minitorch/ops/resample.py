@@ -9,6 +9,7 @@ matrix product.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,56 @@ _DENSE_FROM = 1 / 6  # share of entries in a row from which the matrix product i
 
 
 class Weights:
-    """A constant matrix_OI for one axis, compared by identity; make it in a cached function.
+    """A constant sparse matrix_OI for one axis, compared by identity; make it in a cached function.
 
-    Attributes:
-        matrix: float64[O, I].
+    Args:
+        rows, columns, values: Its entries; several at one place are added.
+        shape: (O, I).
     """
 
-    def __init__(self, matrix: np.ndarray, transposed: Weights | None = None) -> None:
-        self.matrix = matrix
+    def __init__(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        shape: tuple[int, int],
+        transposed: Weights | None = None,
+    ) -> None:
+        order = np.argsort(rows, kind="stable")
+        self.rows, self.columns, self.values = rows[order], columns[order], values[order]
+        self.shape = shape
         self._transposed = transposed
+
+    @classmethod
+    def of_ranges(
+        cls, ranges: Sequence[tuple[int, int]], weights: Sequence[float], size: int
+    ) -> Weights:
+        """Row i has weights[i] from ranges[i][0] up to, without, ranges[i][1]."""
+        spans = [range(start, stop) for start, stop in ranges]
+        counts = [len(span) for span in spans]
+        rows = np.repeat(np.arange(len(spans)), counts)
+        columns = np.array([place for span in spans for place in span], np.int64)
+        return cls(rows, columns, np.repeat(np.asarray(weights, float), counts), (len(spans), size))
 
     @property
     def T(self) -> Weights:
         """The weights of the gradient."""
         if self._transposed is None:
-            self._transposed = Weights(np.ascontiguousarray(self.matrix.T), self)
+            size = (self.shape[1], self.shape[0])
+            self._transposed = Weights(self.columns, self.rows, self.values, size, self)
         return self._transposed
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """float64[O, I]."""
+        matrix = np.zeros(self.shape)
+        np.add.at(matrix, (self.rows, self.columns), self.values)
+        return matrix
+
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        """The number of entries in each row."""
+        return np.bincount(self.rows, minlength=self.shape[0])
 
     @functools.cached_property
     def terms(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
@@ -45,24 +80,22 @@ class Weights:
         Rows with fewer terms name their last one again, which then has a share of its weight: an
         added weight of 0 would make NaN of an infinite value.
         """
-        used = self.matrix != 0
-        counts = used.sum(1)
-        count = int(counts.max(initial=0))
-        if count > max(1, self.matrix.shape[1] * _DENSE_FROM):
+        counts = self.counts
+        most = int(counts.max(initial=0))
+        if most > max(1, self.shape[1] * _DENSE_FROM):
             return None
-        order = np.argsort(~used, axis=1, kind="stable")[:, :count]
-        values = np.take_along_axis(self.matrix, order, 1)
-        last = np.maximum(counts - 1, 0)[:, None]
-        again = np.arange(count) >= last
-        order = np.where(again, np.take_along_axis(order, last, 1), order)
-        share = np.take_along_axis(values, last, 1) / (count - last)
-        values = np.where(again, share, values)
-        return [(order[:, i].copy(), values[:, i].copy()) for i in range(count)]
+        first, last = np.cumsum(counts) - counts, np.maximum(counts - 1, 0)
+        share = np.where(counts > 0, 1 / np.maximum(most - last, 1), 0)
+        found = []
+        for i in range(most):
+            at = np.minimum(first + np.minimum(i, last), len(self.rows) - 1)
+            found.append((self.columns[at], self.values[at] * np.where(i >= last, share, 1)))
+        return found
 
     @functools.cached_property
     def unused(self) -> np.ndarray:
         """The rows without an entry, which are 0 even where the others are not finite."""
-        return np.flatnonzero(~(self.matrix != 0).any(1))
+        return np.flatnonzero(self.counts == 0)
 
     @functools.cached_property
     def slices(self) -> list[slice | None]:
@@ -88,7 +121,7 @@ def _resampled(x: Any, *, weights: tuple[Weights | None, ...]) -> Any:
 
 
 def _growth(weights: Weights) -> float:
-    rows, columns = weights.matrix.shape
+    rows, columns = weights.shape
     return rows / max(1, columns)
 
 
@@ -114,7 +147,7 @@ def _along(a: Any, axis: int, weights: Weights) -> Any:
         else:
             total += part
     if total is None:
-        rows = weights.matrix.shape[0]
+        rows = weights.shape[0]
         return xp.zeros((*a.shape[:axis], rows, *a.shape[axis + 1 :]), a.dtype)
     if weights.unused.size:
         index = _on(a, weights, ("unused", 0), weights.unused, None)
@@ -124,7 +157,7 @@ def _along(a: Any, axis: int, weights: Weights) -> Any:
 
 def _product(a: Any, axis: int, weights: Weights) -> Any:
     xp = backend.namespace(a)
-    rows, columns = weights.matrix.shape
+    rows, columns = weights.shape
     before, after = a.shape[:axis], a.shape[axis + 1 :]
     if axis == a.ndim - 1:
         matrix = _on(a, weights, ("matrix", 1), weights.matrix.T, a.dtype)
@@ -183,21 +216,20 @@ def window_weights(
         count_include_pad: Whether padding counts in the divisor.
         divisor: Replaces the count of elements.
     """
-    matrix = np.zeros((outputs, size))
+    ranges, weights = [], []
     for i in range(outputs):
         start = i * stride - padding
         stop = min(start + kernel, size + padding)
-        count = stop - start if count_include_pad else min(stop, size) - max(start, 0)
-        if stop > 0 and start < size:
-            matrix[i, max(start, 0) : min(stop, size)] = 1 / (divisor or max(count, 1))
-    return Weights(matrix)
+        low, high = max(start, 0), min(stop, size)
+        count = stop - start if count_include_pad else high - low
+        ranges.append((low, max(low, high)))
+        weights.append(1 / (divisor or max(count, 1)))
+    return Weights.of_ranges(ranges, weights, size)
 
 
 @functools.lru_cache(512)
 def adaptive_weights(size: int, outputs: int) -> Weights:
     """The matrix of one axis of adaptive_avg_pool: windows from ⌊i·n/m⌋ to ⌈(i+1)·n/m⌉."""
-    matrix = np.zeros((outputs, size))
-    for i in range(outputs):
-        start, stop = i * size // outputs, -(-(i + 1) * size // outputs)
-        matrix[i, start:stop] = 1 / (stop - start)
-    return Weights(matrix)
+    ends = range(outputs)
+    ranges = [(i * size // outputs, -(-(i + 1) * size // outputs)) for i in ends]
+    return Weights.of_ranges(ranges, [1 / (stop - start) for start, stop in ranges], size)

@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import bfloat16, finfo, float16
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
@@ -308,7 +306,5 @@ def across_channels(x: Tensor, weights: Weights) -> Tensor:
 @functools.lru_cache(64)
 def neighbours(channels: int, before: int, after: int, weight: float) -> Weights:
     """The matrix that sums `before` channels, the channel itself and `after` more."""
-    matrix = np.zeros((channels, channels))
-    for i in range(channels):
-        matrix[i, max(0, i - before) : i + after + 1] = weight
-    return Weights(matrix)
+    ranges = [(max(0, i - before), min(channels, i + after + 1)) for i in range(channels)]
+    return Weights.of_ranges(ranges, [weight] * channels, channels)

@@ -139,30 +139,25 @@ def _axis(
 ) -> Weights:
     """The matrix of one axis."""
     if mode in ("nearest", "nearest-exact"):
-        return _selection(_nearest(mode, size, outputs, factor), size)
+        places = _nearest(mode, size, outputs, factor)
+        return Weights(np.arange(outputs), places, np.ones(outputs), (outputs, size))
     kernel, support = (_cubic, 2) if mode == "bicubic" else (_triangle, 1)
     if corners:
         step = (size - 1) / (outputs - 1) if outputs > 1 else 0.0
     else:
         step = 1 / factor if factor else size / outputs
     if antialias:
-        return Weights(_antialiased(kernel, support, size, outputs, step, corners))
+        matrix = _antialiased(kernel, support, size, outputs, step)
+        return Weights(*matrix.nonzero(), matrix[matrix.nonzero()], matrix.shape)
     i = np.arange(outputs)
     places = i * step if corners else (i + 0.5) * step - 0.5
     if mode != "bicubic":
         places = places.clip(0)
-    matrix = np.zeros((outputs, size))
-    start = np.floor(places).astype(np.int64)
-    for tap in range(1 - support, 1 + support):
-        at = start + tap
-        np.add.at(matrix, (i, at.clip(0, size - 1)), kernel(places - at, -0.75))
-    return Weights(matrix)
-
-
-def _selection(places: np.ndarray, size: int) -> Weights:
-    matrix = np.zeros((len(places), size))
-    matrix[np.arange(len(places)), places] = 1
-    return Weights(matrix)
+    at = np.floor(places).astype(np.int64) + np.arange(1 - support, 1 + support)[:, None]
+    values = kernel(places - at, -0.75)
+    rows = np.broadcast_to(i, at.shape)
+    used = values != 0
+    return Weights(rows[used], at.clip(0, size - 1)[used], values[used], (outputs, size))
 
 
 def _nearest(mode: str, size: int, outputs: int, factor: float | None) -> np.ndarray:
@@ -193,7 +188,6 @@ def _antialiased(
     size: int,
     outputs: int,
     step: float,
-    corners: bool,
 ) -> np.ndarray:
     """Filters that are as wide as the step between outputs, and sum to 1 at the borders too."""
     width = support * max(step, 1.0)

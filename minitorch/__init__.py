@@ -264,7 +264,11 @@ _HOLDERS = {
     "amp": "autocast",
     "func.mapping": "vmap",
     "kernels.threads": "get_num_threads set_num_threads",
-    "nn.functional.norm": "cosine_similarity",
+    "nn.functional.conv": "conv1d conv2d conv3d",
+    "nn.functional.norm": "cosine_similarity group_norm layer_norm rms_norm",
+    "nn.functional.pool": "adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d",
+    "nn.functional.transposed": "conv_transpose1d conv_transpose2d conv_transpose3d",
+    "nn.functional.vision": "channel_shuffle pixel_shuffle pixel_unshuffle",
     "nn.functional.recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh "
     "rnn_tanh_cell",
     "nn.functional.similarity": "pairwise_distance pdist",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
-from ...ops import elementwise, joining
-from ...ops.creation import arange, linspace, ones
-from ...ops.sampled import take_flat
+from ...ops import joining
+from ...ops.creation import linspace, ones
+from ...ops.grid_sampling import grid_sample_op
 from ...tensor import Tensor
 from .checks import need_tensor
 
@@ -44,25 +42,13 @@ def grid_sample(
     Source: Jaderberg et al., Spatial Transformer Networks, 2015.
     """
     _check_grid(input, grid, mode, padding_mode)
-    corners, sizes = bool(align_corners), tuple(input.shape[2:])
-    # The last number of a place belongs to the first axis.
-    places = [_unnormalised(grid[..., len(sizes) - 1 - i], n, corners) for i, n in enumerate(sizes)]
-    if mode != "bicubic":
-        places = [_inside(p, n, padding_mode, corners) for p, n in zip(places, sizes, strict=True)]
-    if mode == "nearest":
-        taps = [_nearest_taps(p) for p in places]
-    elif mode == "bilinear":
-        taps = [_linear_taps(p) for p in places]
-    else:
-        taps = [
-            [(_inside(at, n, padding_mode, corners), w) for at, w in _cubic_taps(p)]
-            for p, n in zip(places, sizes, strict=True)
-        ]
-    total: Any = None
-    for corner in itertools.product(*taps):
-        part = _at_corner(input, [at for at, _ in corner], [w for _, w in corner])
-        total = part if total is None else total + part
-    return total
+    dtype = input.dtype
+    if dtype.itemsize < 4:  # half types are too coarse for places
+        input, grid = input.float(), grid.float()
+    y: Tensor = grid_sample_op(
+        input, grid, mode=mode, padding_mode=padding_mode, corners=bool(align_corners)
+    )
+    return y.to(dtype)
 
 
 def _check_grid(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
@@ -92,77 +78,6 @@ def _check_grid(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
             "grid_sample: the input and the grid must have one floating dtype. "
             f"Got {describe(x)} and {describe(grid)}. Use grid.to(input.dtype)."
         )
-
-
-def _unnormalised(place: Tensor, size: int, corners: bool) -> Tensor:
-    """From -1…1 to positions of elements."""
-    if corners:
-        return (place + 1) * ((size - 1) / 2)
-    return ((place + 1) * size - 1) / 2
-
-
-def _inside(place: Tensor, size: int, padding_mode: str, corners: bool) -> Tensor:
-    """Places outside moved to where their values are; gradients stop at the borders."""
-    if padding_mode == "zeros":
-        return place
-    if padding_mode == "reflection":
-        low, high = (0.0, size - 1.0) if corners else (-0.5, size - 0.5)
-        place = _reflected(place, low, high)
-    place = elementwise.where(place > 0, place, 0.0)
-    return elementwise.where(place < size - 1, place, float(size - 1))
-
-
-def _reflected(place: Tensor, low: float, high: float) -> Tensor:
-    span = high - low
-    if span <= 0:
-        return place * 0
-    away = place - low
-    away = elementwise.where(away < 0, -away, away)
-    flips = (away.detach() / span).floor()
-    rest = away - flips * span
-    return elementwise.where(elementwise.remainder(flips, 2) == 0, rest + low, high - rest)
-
-
-def _nearest_taps(place: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The nearest element with weight 1, whose gradient is 0 everywhere."""
-    at = place.detach().round()
-    return [(at, elementwise.where(at != at.floor(), place, 1.0))]
-
-
-def _linear_taps(place: Tensor) -> list[tuple[Tensor, Tensor]]:
-    start = place.detach().floor()
-    share = place - start
-    return [(start, 1 - share), (start + 1, share)]
-
-
-def _cubic_taps(place: Tensor) -> list[tuple[Tensor, Tensor]]:
-    start, a = place.detach().floor(), -0.75
-    t = place - start
-    u = 1 - t
-    return [
-        (start - 1, a * (((t + 1 - 5) * (t + 1) + 8) * (t + 1) - 4)),
-        (start, ((a + 2) * t - (a + 3)) * t * t + 1),
-        (start + 1, ((a + 2) * u - (a + 3)) * u * u + 1),
-        (start + 2, a * (((u + 1 - 5) * (u + 1) + 8) * (u + 1) - 4)),
-    ]
-
-
-def _at_corner(x: Tensor, places: list[Tensor], weights: list[Tensor]) -> Tensor:
-    """The elements at whole places times their weights; 0 for places outside."""
-    n, c, *sizes = x.shape
-    inside: Any = None
-    flat: Any = 0
-    for at, size in zip(places, sizes, strict=True):
-        within = (at >= 0) & (at <= size - 1)
-        inside = within if inside is None else inside & within
-        flat = flat * size + elementwise.where(within, at, 0.0).long()
-    area = math.prod(sizes)
-    planes = (arange(n * c, device=x.device) * area).reshape(n, c, *[1] * len(sizes))
-    values = take_flat(x, planes + flat.unsqueeze(1))
-    weight = elementwise.where(inside, weights[0], 0.0)
-    for w in weights[1:]:
-        weight = weight * w
-    return values * weight.unsqueeze(1)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:

@@ -23,7 +23,7 @@ class _Uninitialized:
     def _start(self, requires_grad: bool, device: Any, dtype: Any) -> None:
         for slot in ("_grad", "_node", "_version", "_view", "_hooks", "_grad_slot"):
             setattr(self, slot, None)
-        self._rg = requires_grad
+        self._rg = requires_grad  # type: ignore[misc]
         _SLOT.__set__(self, empty(0, device=device, dtype=dtype)._array)
 
     @property
@@ -48,7 +48,7 @@ class _Uninitialized:
         where = self.device if device is None else device
         kind = self.dtype if dtype is None else dtype
         _SLOT.__set__(self, empty(*shape, device=where, dtype=kind)._array)
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
 
     @property
     def dtype(self) -> Any:
@@ -80,7 +80,7 @@ class _Uninitialized:
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Says whether it will be trained; returns it."""
-        self._rg = bool(requires_grad)
+        self._rg = bool(requires_grad)  # type: ignore[misc]
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -95,7 +95,7 @@ class _Uninitialized:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(_Uninitialized, Parameter):  # type: ignore[misc]
+class UninitializedParameter(_Uninitialized, Parameter):
     """A Parameter of unknown shape; `materialize` gives it one.
 
     Args:
@@ -112,7 +112,7 @@ class UninitializedParameter(_Uninitialized, Parameter):  # type: ignore[misc]
         self._start(requires_grad, device, dtype)
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):  # type: ignore[misc]
+class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer of unknown shape; `materialize` gives it one.
 
     Args:

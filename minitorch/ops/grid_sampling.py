@@ -11,10 +11,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..autograd.mode import enable_grad
 from ..kernels import load_for
 from . import elementwise
 from .creation import arange
 from .fused import Fused
+from .primitive import wrap
 from .sampled import take_flat
 
 
@@ -115,6 +117,7 @@ def _forward(
     x: Any, grid: Any, *, mode: str, padding_mode: str, corners: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     kernels = load_for("grid", x, grid)
+    assert kernels is not None  # `_supports` asked
     return kernels.sample(x, grid, mode == "nearest", padding_mode, corners)
 
 
@@ -129,7 +132,14 @@ def _backward(
     padding_mode: str,
     corners: bool,
 ) -> list[Any]:
-    kernels = load_for("grid", x, grid, g)
+    kernels = load_for("grid", x, grid, g, least=0)
+    if kernels is None:  # another thread, which may not enter compiled bodies
+        from ..autograd.engine import grad
+
+        leaves = [wrap(x).requires_grad_(), wrap(grid).requires_grad_()]
+        with enable_grad():
+            y = _definition(*leaves, mode=mode, padding_mode=padding_mode, corners=corners)
+        return [d._array for d in grad(y, leaves, wrap(g))]
     return [
         kernels.image_gradient(g, residuals, x.shape) if needs[0] else None,
         kernels.grid_gradient(g, x, residuals, grid.shape) if needs[1] else None,

@@ -60,3 +60,17 @@ def test_results_do_not_depend_on_the_number_of_threads(row: Row) -> None:
     finally:
         mt.set_num_threads(before)
     np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_of_a_fast_body_without_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backward may run in a thread that may not enter compiled bodies."""
+    x, places = mt.randn(2, 3, 24, 24), mt.rand(2, 9, 9, 2) * 2 - 1
+    grads = []
+    for kernels in (True, False):
+        leaves = [x.clone().requires_grad_(), places.clone().requires_grad_()]
+        y = (mt.nn.functional.grid_sample(*leaves) ** 2).sum()
+        if not kernels:
+            monkeypatch.setattr(loader, "load", lambda family: None)
+        grads.append(mt.autograd.grad(y, leaves))
+    for a, b in zip(*grads, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-4)

@@ -148,7 +148,8 @@ def _axis(
         step = 1 / factor if factor else size / outputs
     if antialias:
         matrix = _antialiased(kernel, support, size, outputs, step)
-        return Weights(*matrix.nonzero(), matrix[matrix.nonzero()], matrix.shape)
+        rows, columns = matrix.nonzero()
+        return Weights(rows, columns, matrix[rows, columns], (outputs, size))
     i = np.arange(outputs)
     places = i * step if corners else (i + 0.5) * step - 0.5
     if mode != "bicubic":

@@ -288,6 +288,7 @@ _PACKAGES = [
     "kernels",
     "linalg",
     "loggers",
+    "metrics",
     "models",
     "nn",
     "optim",

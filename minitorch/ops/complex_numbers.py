@@ -15,6 +15,7 @@ from .. import backend, dtypes
 from ..errors import DtypeError, ShapeError, describe
 from . import elementwise as el
 from . import primitive, shape
+from .families import need_real
 from .primitive import Primitive, cast, raw
 
 _COMPLEX = {"float32": dtypes.complex64.numpy, "float64": dtypes.complex128.numpy}
@@ -139,6 +140,7 @@ def complex(real: Any, imag: Any) -> Any:
         DtypeError: The dtypes differ, or have no complex dtype.
     """
     a, b = real._array, imag._array
+    need_real("complex", a)
     if a.dtype != b.dtype:
         raise DtypeError(
             f"complex: both parts must have one dtype. Got {describe(real)} and {describe(imag)}. "
@@ -155,6 +157,7 @@ def polar(abs: Any, angle: Any) -> Any:
         abs: f[...], the absolute values.
         angle: f[...], in radians.
     """
+    need_real("polar", abs)
     if abs._array.dtype != angle._array.dtype:
         raise DtypeError(
             f"polar: both arguments must have one dtype. Got {describe(abs)} and "

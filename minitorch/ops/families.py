@@ -67,19 +67,42 @@ class Unary(Primitive):
         if not isinstance(x, Tensor):
             return self.forward(x, **params) if hasattr(x, "dtype") else self(_number(x), **params)
         a = x._array
-        if a.dtype.kind == "V":  # NumPy widens bfloat16 where a Python number joins
+        kind = a.dtype.kind
+        if kind == "V":  # NumPy widens bfloat16 where a Python number joins
             y = self.forward(a, **params).astype(a.dtype, copy=False)
             return finish_one(self, y, x, params or NO_PARAMS)
-        if a.dtype.kind in "iub":
+        if kind == "c":
+            need_real(self.name, x)
+        elif kind != "f":
             if self.floating:
                 x = cast(x, dtypes.get_default_dtype().numpy)
                 a = x._array
-            elif a.dtype.kind == "b" and not self.accepts_bool:
+            elif kind == "b" and not self.accepts_bool:
                 raise DtypeError(
                     f"{self.name}: bool tensors are not accepted. Got {describe(x)}. "
                     "Use logical_not or ~, or convert with .to(dtype)."
                 )
         return finish_one(self, self.forward(a, **params), x, params or NO_PARAMS)
+
+
+# What is defined for complex numbers; everything else refuses them.
+_COMPLEX_TOO = frozenset(
+    "add sub mul div pow square neg abs reciprocal exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid sinc".split()
+)
+
+
+def need_real(name: str, x: Any) -> None:
+    """Raises if `name` has no meaning for the complex tensor or array `x`.
+
+    Raises:
+        DtypeError: `x` is complex.
+    """
+    if getattr(x, "_array", x).dtype.kind == "c" and name not in _COMPLEX_TOO:
+        raise DtypeError(
+            f"{name}: complex tensors are not accepted. Got {describe(x)}. "
+            "Use .real, .imag or .abs(); sgn for the direction."
+        )
 
 
 def _number(x: Any) -> Tensor:
@@ -220,7 +243,7 @@ def _binary_function(op: Binary, *, is_operator: bool = False) -> Callable[[Any,
     As one of Python's operators it gives NotImplemented for operands that are no numbers.
     """
     fast, name = op.fast, op.name
-    plain = not op.floating and op.accepts_bool
+    plain = not op.floating and op.accepts_bool and name in _COMPLEX_TOO
 
     def call(input: Any, other: Any) -> Any:
         a, b = input, other
@@ -318,6 +341,7 @@ def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
             f"{op.name}: bool tensors are not accepted. Got {describe(a)} and {describe(b)}. "
             "Use logical_xor or ^, or convert with .to(dtype)."
         )
+    need_real(op.name, x)
     divisor = y._array  # looked at on the host only: elsewhere that would wait for the device
     if (
         op.name in _DIVISIONS

@@ -105,10 +105,14 @@ def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
 
 
 def float_power(input: Any, exponent: Any) -> Any:
-    """`input ** exponent` in float64."""
+    """`input ** exponent` in float64, or complex128 where one is complex."""
+    some_complex = dtypes.result_type(input, exponent).is_complex
+    target = dtypes.complex128 if some_complex else dtypes.float64
 
     def wide(x: Any) -> Any:
-        return cast(x, dtypes.float64.numpy) if isinstance(x, primitive.Tensor) else float(x)
+        if isinstance(x, primitive.Tensor):
+            return cast(x, target.numpy)
+        return complex(x) if some_complex else float(x)
 
     return el.pow(wide(input), wide(exponent))
 

@@ -9,6 +9,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, IndexRangeError, describe
 from . import joining, shape
+from .families import need_real
 from .indexing import gather
 from .primitive import Primitive, wrap
 
@@ -23,6 +24,7 @@ class Sorted(NamedTuple):
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The positions (int64) that sort `input` along `dim`; equal elements keep their order."""
     a = input._array
+    need_real("argsort", a)
     if not a.ndim:
         return input.new_zeros((), dtype=dtypes.int64)
     axis = shape.axis_of("argsort", a.ndim, dim)

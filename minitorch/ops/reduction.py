@@ -11,7 +11,7 @@ from .. import backend, dtypes
 from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
-from .families import nondiff
+from .families import need_real, nondiff
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
 
 Dim = int | tuple[int, ...] | list[int] | None
@@ -218,6 +218,7 @@ _AMAX, _AMIN = _extreme("max"), _extreme("min")
 
 
 def _need_elements(name: str, a: Any, axes: tuple[int, ...]) -> None:
+    need_real(name, a)
     if 0 in [a.shape[i] for i in axes]:
         raise ShapeError(
             f"{name}: the reduced axes must not be empty. Got {describe(a)}, axes {axes}. "
@@ -425,6 +426,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     from .indexing import gather
 
     a = input._array
+    need_real("median", a)
     xp = backend.namespace(a)
     if dim is None:
         flat = shape.reshape(input, (a.size,))

@@ -37,6 +37,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "mul": lambda m, a, b: a * b,
     "div": lambda m, a, b: a / b,
     "pow": lambda m, a, b: a**b,
+    "float_power": lambda m, a, b: m.float_power(a, b.real),
     "pow 2": lambda m, a: a**2,
     "pow 2.5": lambda m, a: a**2.5,
     "conj": lambda m, a: m.conj(a) * a,
@@ -147,7 +148,30 @@ def test_printing() -> None:
     assert "e+06" in repr(mt.tensor([1.5e6 + 0.25j]))
 
 
+REFUSED = (
+    "sign relu round floor erf erfc erfinv digamma lgamma amax amin argmax argmin max min median "
+    "sort argsort msort aminmax"
+)
+REFUSED_TWO = "maximum minimum atan2 fmod remainder floor_divide hypot fmax logaddexp"
+
+
+@pytest.mark.parametrize("name", REFUSED.split())
+def test_what_needs_an_order_refuses_complex_tensors(name: str) -> None:
+    with pytest.raises((RuntimeError, TypeError), match="complex tensors are not accepted"):
+        getattr(mt, name)(mt.tensor([1 + 1j, 2j]))
+
+
+@pytest.mark.parametrize("name", REFUSED_TWO.split())
+def test_what_needs_an_order_refuses_two_complex_tensors(name: str) -> None:
+    z = mt.tensor([1 + 1j, 2j])
+    with pytest.raises((RuntimeError, TypeError), match="complex tensors are not accepted"):
+        getattr(mt, name)(z, z)
+
+
 WRONG = [
+    (lambda: mt.complex(_leaf(1j), _leaf(1j)), "complex: complex tensors are not accepted"),
+    (lambda: mt.polar(_leaf(1j), _leaf(1j)), "polar: complex tensors are not accepted"),
+    (lambda: _leaf(1j).clamp(0, 1), "clamp: complex tensors are not accepted"),
     (
         lambda: mt.complex(mt.ones(2), mt.ones(2).double()),
         "complex: both parts must have one dtype",

@@ -9,6 +9,7 @@ import numpy as np
 from .. import dtypes
 from . import elementwise as el
 from . import joining, shape
+from .numpy_names import renamed
 from .primitive import OUT, Primitive, raw
 from .reduction import product_primitive, sum_along, widened
 
@@ -26,16 +27,20 @@ def _reversed_cumsum(g: Any, axis: int) -> Any:
 _CUMSUM = Primitive("cumsum", _cumsum_forward, (lambda g, *, axis: _reversed_cumsum(g, axis),))
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumsum(input: Any, dim: Any = None, *, dtype: Any = None, **names: Any) -> Any:
     """The running sum along `dim`."""
+    if names:
+        return renamed(cumsum, locals())
     x = widened(input, dtype)
     if not raw(x).ndim:
         return x.clone()
     return _CUMSUM(x, axis=shape.axis_of("cumsum", x.ndim, dim))
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, **names: Any) -> Any:
     """The running product along `dim`."""
+    if names:
+        return renamed(cumprod, locals())
     x = widened(input, dtype)
     if not raw(x).ndim:
         return x.clone()

@@ -10,6 +10,7 @@ from .. import backend
 from ..autograd.mode import state
 from ..errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
 from . import joining, primitive, shape
+from .numpy_names import renamed
 from .primitive import Op, Primitive, check_same_device, raw, wrap
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
@@ -355,8 +356,10 @@ def _check_extent(name: str, shape: Any, index: Any, axis: int) -> None:
         )
 
 
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+def take_along_dim(input: Any, indices: Any, dim: int | None = None, **names: Any) -> Any:
     """`gather` that broadcasts; without an axis, from the flat tensor."""
+    if names:
+        return renamed(take_along_dim, locals())
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1))
     axis = shape.axis_of("take_along_dim", input.ndim, dim)

@@ -13,7 +13,7 @@ from typing import Any
 from .. import backend, dtypes
 from ..autograd.mode import state
 from ..errors import DtypeError, GraphError, ShapeError, describe
-from . import primitive
+from . import at_once, primitive
 from .primitive import Op, cast, edge_of, new_node, version_of, wrap
 
 
@@ -113,6 +113,9 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
     others = [x for x in (*args, *options.values()) if isinstance(x, primitive.Tensor)]
     recorded = _is_recorded(t, *others)
     check_writable(t, name, recorded)
+    if not recorded and name in at_once.UFUNCS and at_once.write(t._array, name, args, options):
+        bump(t, name)
+        return t
     # The recorded operation may save the old values, which the write is about to replace.
     old = _shadow(t) if recorded else t
     args = tuple(old if x is t else x for x in args)

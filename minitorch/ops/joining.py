@@ -9,6 +9,7 @@ from typing import Any
 from .. import backend, dtypes
 from ..errors import ArgumentError, ShapeError, describe
 from . import primitive
+from .numpy_names import renamed
 from .primitive import Op, check_same_device
 from .shape import atleast, axis_of, shape_of, unsqueeze
 
@@ -30,12 +31,14 @@ class _Cat(Op):
 _CAT = _Cat()
 
 
-def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+def cat(tensors: Sequence[Any], dim: int = 0, **names: Any) -> Any:
     """Joins tensors along the axis `dim`; 1-d empty tensors are skipped, as in PyTorch.
 
     Raises:
         ShapeError: No tensors, or the other axes differ.
     """
+    if names:
+        return renamed(cat, locals())
     tensors = list(tensors)
     if not tensors:
         raise ShapeError("cat: at least one tensor is needed. Got an empty list.")
@@ -69,12 +72,14 @@ def _cat_tensors(kept: list[Any], axis: int) -> Any:
     return primitive.finish(_CAT, out, tuple(kept), params)
 
 
-def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+def stack(tensors: Sequence[Any], dim: int = 0, **names: Any) -> Any:
     """Joins tensors of one shape along a new axis.
 
     Raises:
         ShapeError: No tensors, or their shapes differ.
     """
+    if names:
+        return renamed(stack, locals())
     tensors = list(tensors)
     if not tensors:
         raise ShapeError("stack: at least one tensor is needed. Got an empty list.")
@@ -145,16 +150,20 @@ def split(
     return tuple(out)
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def chunk(input: Any, chunks: int, dim: int = 0, **names: Any) -> tuple[Any, ...]:
     """Cuts along `dim` into at most `chunks` parts of one size; the last may be smaller."""
+    if names:
+        return renamed(chunk, locals())
     if chunks < 1:
         raise ArgumentError(f"chunk: the number of parts must be at least 1. Got {chunks}.")
     length = shape_of(input)[axis_of("chunk", len(shape_of(input)), dim)]
     return split(input, max(-(-length // chunks), 1), dim)
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: Any, dim: int = 0, **names: Any) -> tuple[Any, ...]:
     """All slices along `dim`."""
+    if names:
+        return renamed(unbind, locals())
     axis = axis_of("unbind", len(shape_of(input)), dim)
     return tuple(select(input, axis, i) for i in range(shape_of(input)[axis]))
 

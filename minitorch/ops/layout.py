@@ -12,6 +12,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import creation, joining, ordering, primitive, shape
+from .numpy_names import renamed
 from .primitive import Primitive, wrap
 
 # ---- windows and repeats -------------------------------------------------------------------------
@@ -52,7 +53,12 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Any,
+    repeats: Any = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+    **names: Any,
 ) -> Any:
     """Repeats each element, or each slice along `dim`; flat where no axis is named.
 
@@ -66,6 +72,8 @@ def repeat_interleave(
         ShapeError: There are not as many counts as slices.
         ArgumentError: A count is negative.
     """
+    if names:
+        return renamed(repeat_interleave, locals())
     if repeats is None:
         return _repeated_positions(input, input.shape[0], output_size)
     if dim is None:

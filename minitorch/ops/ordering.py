@@ -11,6 +11,7 @@ from ..errors import ArgumentError, DtypeError, IndexRangeError, describe
 from . import joining, shape
 from .families import need_real
 from .indexing import gather
+from .numpy_names import renamed
 from .primitive import Primitive, wrap
 
 
@@ -21,8 +22,12 @@ class Sorted(NamedTuple):
     indices: Any
 
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, **names: Any
+) -> Any:
     """The positions (int64) that sort `input` along `dim`; equal elements keep their order."""
+    if names:
+        return renamed(argsort, locals())
     a = input._array
     need_real("argsort", a)
     if not a.ndim:
@@ -37,18 +42,26 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     return wrap(xp.flip(a.shape[axis] - 1 - flipped, axis).copy())
 
 
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Sorted:
+def sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, **names: Any
+) -> Sorted:
     """`(values, indices)` in order along `dim`; equal elements keep their order."""
+    if names:
+        return renamed(sort, locals())
     indices = argsort(input, dim, descending)
     return Sorted(gather(input, dim, indices) if input.ndim else input.clone(), indices)
 
 
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
+def topk(
+    input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, **names: Any
+) -> Sorted:
     """The `k` largest (or smallest) elements along `dim` in order, and where they are.
 
     Raises:
         ArgumentError: `k` is negative or larger than the axis.
     """
+    if names:
+        return renamed(topk, locals())
     axis = shape.axis_of("topk", input.ndim, dim)
     length = input._array.shape[axis] if input.ndim else 1
     if not 0 <= k <= length:

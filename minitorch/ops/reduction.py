@@ -12,6 +12,7 @@ from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
 from .families import need_real, nondiff
+from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
 
 Dim = int | tuple[int, ...] | list[int] | None
@@ -76,8 +77,12 @@ def _broadcast(g: Any, shape_: Any) -> Any:
     return shape.broadcast_to(g, shape_)
 
 
-def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+) -> Any:
     """The sum over the axes `dim` (all of them for None); integers are summed as int64."""
+    if names:
+        return renamed(sum, locals())
     if dim is None and dtype is None and not keepdim and isinstance(input, primitive.Tensor):
         array = input._array
         if type(array) is np.ndarray and array.dtype.char in "fd":
@@ -89,12 +94,16 @@ def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
     return _SUM(x, axes=axes, keepdim=keepdim, shape=a.shape)
 
 
-def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+) -> Any:
     """The mean over the axes `dim`.
 
     Raises:
         DtypeError: The input is integer or bool.
     """
+    if names:
+        return renamed(mean, locals())
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
     a = raw(x)
     need_float("mean", a)
@@ -139,8 +148,11 @@ def var(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    **names: Any,
 ) -> Any:
     """The variance over the axes `dim`, divided by `count - correction` (1 by default)."""
+    if names:
+        return renamed(var, locals())
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     a = input._array
@@ -177,8 +189,11 @@ def std(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    **names: Any,
 ) -> Any:
     """The square root of `var`."""
+    if names:
+        return renamed(std, locals())
     if input._array.dtype in dtypes.HALF:
         return _in_float32(std, input, dim, unbiased, keepdim, correction=correction)
     return el.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
@@ -226,15 +241,19 @@ def _need_elements(name: str, a: Any, axes: tuple[int, ...]) -> None:
         )
 
 
-def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+def amax(input: Any, dim: Dim = (), keepdim: bool = False, **names: Any) -> Any:
     """The largest value over the axes `dim`; equal ones share the gradient."""
+    if names:
+        return renamed(amax, locals())
     axes = axes_of("amax", input._array.ndim, dim)
     _need_elements("amax", input._array, axes)
     return _AMAX(input, axes=axes, keepdim=keepdim, shape=input._array.shape)
 
 
-def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+def amin(input: Any, dim: Dim = (), keepdim: bool = False, **names: Any) -> Any:
     """The smallest value over the axes `dim`; equal ones share the gradient."""
+    if names:
+        return renamed(amin, locals())
     axes = axes_of("amin", input._array.ndim, dim)
     _need_elements("amin", input._array, axes)
     return _AMIN(input, axes=axes, keepdim=keepdim, shape=input._array.shape)
@@ -262,13 +281,17 @@ def _extremum(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
     return Extremum(values, indices)
 
 
-def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def max(input: Any, dim: Any = None, keepdim: bool = False, **names: Any) -> Any:
     """The largest element; with an axis `(values, indices)`; with a tensor, elementwise."""
+    if names:
+        return renamed(max, locals())
     return _extremum("max", input, dim, keepdim)
 
 
-def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def min(input: Any, dim: Any = None, keepdim: bool = False, **names: Any) -> Any:
     """The smallest element; with an axis `(values, indices)`; with a tensor, elementwise."""
+    if names:
+        return renamed(min, locals())
     return _extremum("min", input, dim, keepdim)
 
 
@@ -289,13 +312,17 @@ def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     return wrap(getattr(a, name)(axis=axis, keepdims=keepdim))
 
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The position (int64) of the first largest element, in the flat tensor or along `dim`."""
+    if names:
+        return renamed(argmax, locals())
     return _argument("argmax", input, dim, keepdim)
 
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The position (int64) of the first smallest element, in the flat tensor or along `dim`."""
+    if names:
+        return renamed(argmin, locals())
     return _argument("argmin", input, dim, keepdim)
 
 
@@ -340,8 +367,12 @@ def _prod_rule(g: Any, a: Any, *, axis: int, keepdim: bool) -> Any:
 product_primitive = Primitive("prod", _prod_forward, (_prod_rule,), (0,))
 
 
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+) -> Any:
     """The product of all elements, or along the axis `dim`; integers multiply as int64."""
+    if names:
+        return renamed(prod, locals())
     x = widened(input, dtype)
     if dim is None:
         return product_primitive(x.reshape(-1), axis=0, keepdim=False)
@@ -350,20 +381,26 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     return product_primitive(x, axis=shape.axis_of("prod", x.ndim, dim), keepdim=keepdim)
 
 
-def all(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+def all(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
     """True where all elements along `dim` are true."""
+    if names:
+        return renamed(all, locals())
     a = input._array
     return wrap((a != 0).all(axis=axes_of("all", a.ndim, dim), keepdims=keepdim))
 
 
-def any(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+def any(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
     """True where an element along `dim` is true."""
+    if names:
+        return renamed(any, locals())
     a = input._array
     return wrap((a != 0).any(axis=axes_of("any", a.ndim, dim), keepdims=keepdim))
 
 
-def count_nonzero(input: Any, dim: Dim = None) -> Any:
+def count_nonzero(input: Any, dim: Dim = None, **names: Any) -> Any:
     """How many elements along `dim` are not 0 (int64)."""
+    if names:
+        return renamed(count_nonzero, locals())
     return sum(comparison.ne(input, 0), dim)
 
 
@@ -371,7 +408,13 @@ def count_nonzero(input: Any, dim: Dim = None) -> Any:
 
 
 def norm(
-    input: Any, p: Any = "fro", dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
+    input: Any,
+    p: Any = "fro",
+    dim: Dim = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    **names: Any,
 ) -> Any:
     """The vector norm `(Σ |x|^p)^(1/p)` over the axes `dim`; the gradient at 0 is 0.
 
@@ -382,6 +425,8 @@ def norm(
         keepdim: Keep the reduced axes with length 1.
         dtype: Compute in this dtype.
     """
+    if names:
+        return renamed(norm, locals())
     x = cast(input, dtypes.of(dtype).numpy) if dtype is not None else input
     need_float("norm", x._array)
     if x._array.dtype.kind == "c":
@@ -421,8 +466,10 @@ _ROOT = Primitive(
 )
 
 
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The lower median; with an axis `(values, indices)`."""
+    if names:
+        return renamed(median, locals())
     from .indexing import gather
 
     a = input._array

@@ -10,6 +10,7 @@ import numpy as np
 from .. import backend, dtypes
 from . import elementwise as el
 from . import indexing, shape
+from .numpy_names import renamed
 from .primitive import OUT, Primitive, raw, wrap
 from .reduction import Extremum, need_float
 from .statistics import running
@@ -32,13 +33,17 @@ def _running_extremum(name: str, input: Any, dim: int) -> Extremum:
     return Extremum(indexing.gather(input, axis, indices), indices)
 
 
-def cummax(input: Any, dim: int) -> Extremum:
+def cummax(input: Any, dim: Any = None, **names: Any) -> Extremum:
     """`(values, indices)` of the largest element so far along `dim`."""
+    if names:
+        return renamed(cummax, locals())
     return _running_extremum("cummax", input, dim)
 
 
-def cummin(input: Any, dim: int) -> Extremum:
+def cummin(input: Any, dim: Any = None, **names: Any) -> Extremum:
     """`(values, indices)` of the smallest element so far along `dim`."""
+    if names:
+        return renamed(cummin, locals())
     return _running_extremum("cummin", input, dim)
 
 
@@ -74,12 +79,14 @@ def _reversed(x: Any, axis: int) -> Any:
 _LOGCUMSUMEXP = Primitive("logcumsumexp", _forward, (_rule,), (0, OUT))
 
 
-def logcumsumexp(input: Any, dim: int) -> Any:
+def logcumsumexp(input: Any, dim: Any = None, **names: Any) -> Any:
     """The logarithm of the running sum of exponentials along `dim`.
 
     Raises:
         DtypeError: The input is not floating.
     """
+    if names:
+        return renamed(logcumsumexp, locals())
     need_float("logcumsumexp", raw(input))
     if not input.ndim:
         return input.clone()

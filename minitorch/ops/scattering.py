@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, des
 from . import elementwise as el
 from . import indexing, joining, ordering, primitive, reduction, shape
 from .inplace import in_place
+from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, check_same_device, raw, wrap
 
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -367,12 +368,14 @@ def argwhere(input: Any) -> Any:
     return indexing.nonzero(input)
 
 
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, **names: Any) -> Any:
     """`(values, indices)` of the k-th smallest element along `dim`, counted from 1.
 
     Raises:
         ArgumentError: `k` is not from 1 to the length of the axis.
     """
+    if names:
+        return renamed(kthvalue, locals())
     axis = shape.axis_of("kthvalue", input.ndim, dim)
     length = input.shape[axis] if input.ndim else 1
     if not 1 <= k <= length:

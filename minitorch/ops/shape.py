@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import backend
 from ..errors import ArgumentError, AxisError, ShapeError, describe
+from .numpy_names import renamed
 from .primitive import Primitive, raw
 
 
@@ -16,14 +17,16 @@ def axis_of(name: str, ndim: int, dim: int) -> int:
     """`dim` as a number from 0 to `ndim - 1`; a 0-d tensor counts as having one axis.
 
     Raises:
-        ShapeError: The axis does not exist.
+        AxisError: The axis does not exist.
+        TypeError: `dim` is no number.
     """
     size = ndim if ndim > 0 else 1
-    if not -size <= dim < size:
-        raise AxisError(
-            f"{name}: dim must be from {-size} to {size - 1} for {ndim} axes. Got {dim}."
-        )
-    return dim % size
+    try:
+        if -size <= dim < size:
+            return dim % size
+    except TypeError:
+        raise TypeError(f"{name}: dim must be a whole number. Got {dim!r}.") from None
+    raise AxisError(f"{name}: dim must be from {-size} to {size - 1} for {ndim} axes. Got {dim}.")
 
 
 def sizes_of(args: Sequence[Any], named: Any = None) -> tuple[int, ...]:
@@ -149,8 +152,10 @@ def ravel(input: Any) -> Any:
     return reshape(input, -1) if math.prod(shape_of(input)) else reshape(input, 0)
 
 
-def squeeze(input: Any, dim: int | Sequence[int] | None = None) -> Any:
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, **names: Any) -> Any:
     """Removes axes of length 1: all of them, or those named."""
+    if names:
+        return renamed(squeeze, locals())
     shape = shape_of(input)
     if dim is None:
         return reshape(input, tuple(n for n in shape if n != 1))
@@ -159,8 +164,10 @@ def squeeze(input: Any, dim: int | Sequence[int] | None = None) -> Any:
     return reshape(input, tuple(n for i, n in enumerate(shape) if i not in axes or n != 1))
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: Any, dim: Any = None, **names: Any) -> Any:
     """Puts an axis of length 1 before position `dim`."""
+    if names:
+        return renamed(unsqueeze, locals())
     shape = shape_of(input)
     axis = axis_of("unsqueeze", len(shape) + 1, dim)
     return reshape(input, shape[:axis] + (1,) + shape[axis:])

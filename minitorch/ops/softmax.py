@@ -11,12 +11,15 @@ from ..errors import ArgumentError, describe
 from ..kernels import load_for
 from . import comparison, shape
 from . import elementwise as el
+from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast
 from .reduction import Dim, amax, axes_of, need_float, sum, sum_along
 
 
-def logsumexp(input: Any, dim: Dim, keepdim: bool = False) -> Any:
+def logsumexp(input: Any, dim: Dim = (), keepdim: bool = False, **names: Any) -> Any:
     """`log Σ exp(input)` over the axes `dim`, without overflow."""
+    if names:
+        return renamed(logsumexp, locals())
     axes = axes_of("logsumexp", input.ndim, dim)
     if not input.ndim:
         return input.clone()
@@ -91,19 +94,23 @@ def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:
     return op(x, axis=shape.axis_of(op.name, x.ndim, dim))
 
 
-def softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int | None = None, *, dtype: Any = None, **names: Any) -> Any:
     """`exp(x) / Σ exp(x)` along `dim`.
 
     Raises:
         ArgumentError: No axis is named.
     """
+    if names:
+        return renamed(softmax, locals())
     return _along(_SOFTMAX, input, dim, dtype)
 
 
-def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None, **names: Any) -> Any:
     """`x - log Σ exp(x)` along `dim`.
 
     Raises:
         ArgumentError: No axis is named.
     """
+    if names:
+        return renamed(log_softmax, locals())
     return _along(_LOG_SOFTMAX, input, dim, dtype)

@@ -12,6 +12,7 @@ from . import comparison as cmp
 from . import elementwise as el
 from . import indexing, joining, ordering, primitive, reduction, shape
 from .inplace import in_place
+from .numpy_names import renamed
 from .primitive import cast, raw, wrap
 from .reduction import Dim, Extremum
 
@@ -28,8 +29,10 @@ def _at(input: Any, axis: int, positions: Any, keepdim: bool) -> Extremum:
     return Extremum(values, indices)
 
 
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The lower median of what is not NaN; with an axis `(values, indices)`."""
+    if names:
+        return renamed(nanmedian, locals())
     if dim is None:
         flat = shape.reshape(input, (input.numel(),))
         return nanmedian(flat, 0)[0] if flat.numel() else reduction.median(input)
@@ -42,12 +45,14 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _at(input, axis, xp.maximum((count - 1) // 2, 0), keepdim)
 
 
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Extremum:
+def mode(input: Any, dim: int = -1, keepdim: bool = False, **names: Any) -> Extremum:
     """`(values, indices)` of the most frequent element along `dim`: the smallest, its last place.
 
     Raises:
         ShapeError: The axis is empty.
     """
+    if names:
+        return renamed(mode, locals())
     if not input.ndim:
         return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
     axis = shape.axis_of("mode", input.ndim, dim)
@@ -101,6 +106,7 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    **names: Any,
 ) -> Any:
     """The quantiles `q` along `dim`, or of all elements; NaN where a NaN takes part.
 
@@ -118,6 +124,8 @@ def quantile(
         DtypeError: The input is not float32 or float64.
         ArgumentError: A quantile outside of 0 to 1, or another interpolation.
     """
+    if names:
+        return renamed(quantile, locals())
     return _quantile("quantile", input, q, dim, keepdim, interpolation)
 
 
@@ -128,8 +136,11 @@ def nanquantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    **names: Any,
 ) -> Any:
     """`quantile` of what is not NaN."""
+    if names:
+        return renamed(nanquantile, locals())
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
 
 
@@ -220,8 +231,10 @@ class Range(NamedTuple):
     max: Any
 
 
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Range:
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False, **names: Any) -> Range:
     """`(min, max)` of all elements or along `dim`."""
+    if names:
+        return renamed(aminmax, locals())
     axes = () if dim is None else dim
     return Range(reduction.amin(input, axes, keepdim), reduction.amax(input, axes, keepdim))
 
@@ -229,17 +242,25 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Ran
 # ---- without NaN ---------------------------------------------------------------------------------
 
 
-def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+) -> Any:
     """The sum of what is not NaN."""
+    if names:
+        return renamed(nansum, locals())
     return reduction.sum(_no_nan(input), dim, keepdim, dtype=dtype)
 
 
-def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(
+    input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
+) -> Any:
     """The mean of what is not NaN; NaN where there is nothing else.
 
     Raises:
         DtypeError: The input is not floating.
     """
+    if names:
+        return renamed(nanmean, locals())
     reduction.need_float("nanmean", input._array)
     total = reduction.sum(_no_nan(input), dim, keepdim, dtype=dtype)
     count = reduction.sum(cmp.eq(input, input), dim, keepdim)
@@ -334,7 +355,9 @@ def histogram(
 # ---- differences and distances -------------------------------------------------------------------
 
 
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, **names: Any
+) -> Any:
     """The differences of neighbours along `dim`, `n` times.
 
     Args:
@@ -348,6 +371,8 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
         ArgumentError: `n` is negative.
         ShapeError: There is no axis.
     """
+    if names:
+        return renamed(diff, locals())
     if not input.ndim:
         raise ShapeError("diff: at least 1 axis is needed. Got a 0-d tensor.")
     if n < 0:
@@ -364,13 +389,21 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     return x if n else input.clone()
 
 
-def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Any:
+def trapezoid(
+    y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, **names: Any
+) -> Any:
     """The integral of `y` along `dim` by trapezoids of width `dx` (1), or between points `x`."""
+    if names:
+        return renamed(trapezoid, locals())
     return reduction.sum(_trapezoids("trapezoid", y, x, dx, dim), dim)
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(
+    y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, **names: Any
+) -> Any:
     """The running integral of `y` along `dim` by trapezoids."""
+    if names:
+        return renamed(cumulative_trapezoid, locals())
     from .cumulative import cumsum
 
     return cumsum(_trapezoids("cumulative_trapezoid", y, x, dx, dim), dim)

@@ -78,6 +78,11 @@ def isclose(
     input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Any:
     """`|input - other| <= atol + rtol * |other|`, elementwise."""
+    if raw(input).dtype != raw(other).dtype:
+        raise DtypeError(
+            f"isclose: both operands must have one dtype. Got {describe(input)} and "
+            f"{describe(other)}. Convert one with .to(dtype)."
+        )
     a, b = operands("isclose", input, other)
     xp = _xp(a._array)
     return primitive.wrap(xp.isclose(a._array, b._array, rtol=rtol, atol=atol, equal_nan=equal_nan))

@@ -32,9 +32,8 @@ def cumsum(input: Any, dim: Any = None, *, dtype: Any = None, **names: Any) -> A
     if names:
         return renamed(cumsum, locals())
     x = widened(input, dtype)
-    if not raw(x).ndim:
-        return x.clone()
-    return _CUMSUM(x, axis=shape.axis_of("cumsum", x.ndim, dim))
+    axis = shape.axis_of("cumsum", raw(x).ndim, dim)
+    return _CUMSUM(x, axis=axis) if raw(x).ndim else x.clone()
 
 
 def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, **names: Any) -> Any:
@@ -42,10 +41,8 @@ def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, **names: Any) -> 
     if names:
         return renamed(cumprod, locals())
     x = widened(input, dtype)
-    if not raw(x).ndim:
-        return x.clone()
-    axis = shape.axis_of("cumprod", x.ndim, dim)
-    return _CUMPROD(x, axis=axis)
+    axis = shape.axis_of("cumprod", raw(x).ndim, dim)
+    return _CUMPROD(x, axis=axis) if raw(x).ndim else x.clone()
 
 
 def _cumprod_rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:

@@ -11,7 +11,7 @@ from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from ..kernels import load_for
 from . import families, primitive
-from .comparison import isnan, logical_and
+from .comparison import logical_and
 from .families import Binary, Unary, operands
 from .primitive import OUT, Primitive, cast, finish, raw
 
@@ -68,16 +68,34 @@ MINIMUM = Binary(
     (lambda g, a, b: g * _share(a, b, a < b), lambda g, a, b: g * _share(a, b, b < a)),
     (0, 1),
 )
+
+
+def _radius(a: Any, b: Any) -> Any:
+    """`a² + b²`, and 1 at the origin, where the gradient of atan2 is 0."""
+    d = a * a + b * b
+    return where(d == 0, ones_like(d), d)
+
+
 ATAN2 = Binary(
     "atan2",
     "arctan2",
-    (lambda g, a, b: g * b / (a * a + b * b), lambda g, a, b: -g * a / (a * a + b * b)),
+    (lambda g, a, b: g * b / _radius(a, b), lambda g, a, b: -g * a / _radius(a, b)),
     (0, 1),
     floating=True,
 )
-FMOD = Binary("fmod", "fmod", (lambda g, a, b: g, lambda g, a, b: -g * trunc(a / b)), (0, 1))
+FMOD = Binary(
+    "fmod",
+    "fmod",
+    (lambda g, a, b: g, lambda g, a, b: -g * trunc(a / b)),
+    (0, 1),
+    accepts_bool=False,
+)
 REMAINDER = Binary(
-    "remainder", "remainder", (lambda g, a, b: g, lambda g, a, b: -g * floor(a / b)), (0, 1)
+    "remainder",
+    "remainder",
+    (lambda g, a, b: g, lambda g, a, b: -g * floor(a / b)),
+    (0, 1),
+    accepts_bool=False,
 )
 FLOOR_DIVIDE = Binary(
     "floor_divide",
@@ -309,6 +327,7 @@ _round = Unary(
     "round",
     lambda a, *, decimals=0: a.copy() if a.dtype.kind in "iu" else _xp(a).round(a, decimals),
     lambda g, *, decimals=0: g * 0,
+    accepts_bool=False,
 )
 
 
@@ -319,11 +338,6 @@ def _xp(a: Any) -> Any:
 def round(input: Any, *, decimals: int = 0) -> Any:
     """Rounds to the nearest value with `decimals` places, halves to even."""
     return _round(input, decimals=decimals) if decimals else _round(input)
-
-
-def frac(input: Any) -> Any:
-    """The part behind the point: `input - trunc(input)`."""
-    return input - trunc(input)
 
 
 # ---- selection -----------------------------------------------------------------------------------
@@ -477,16 +491,6 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 / tensor2`."""
     return input + value * (tensor1 / tensor2)
-
-
-def nan_to_num(
-    input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
-    """Replaces NaN and the infinities; None stands for the largest finite values."""
-    info = dtypes.finfo(input.dtype)
-    out = where(isnan(input), input.new_tensor(nan), input)
-    out = where(out == math.inf, out.new_tensor(info.max if posinf is None else posinf), out)
-    return where(out == -math.inf, out.new_tensor(info.min if neginf is None else neginf), out)
 
 
 def clone(input: Any) -> Any:

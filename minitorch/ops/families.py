@@ -330,13 +330,25 @@ def _finish_broadcast(op: Op, y: Any, inputs: tuple[Tensor, ...]) -> Tensor:
     return out
 
 
+def _is_bool(x: Any) -> bool:
+    return type(x) is bool or (isinstance(x, Tensor) and x._array.dtype.kind == "b")
+
+
+_ONLY_FLOATS = frozenset(("hypot", "logaddexp", "logaddexp2"))
 _DIVISIONS = frozenset(("floor_divide", "remainder", "fmod"))
 
 
 def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
     """Promotes, places and checks the operands, then computes."""
+    if op.name in _ONLY_FLOATS and not dtypes.result_type(a, b).is_floating_point:
+        raise DtypeError(
+            f"{op.name}: the operands must be floating. Got {describe(a)} and {describe(b)}. "
+            "Convert with .float()."
+        )
     x, y = operands(op.name, a, b, floating=op.floating)
-    if not op.accepts_bool and x._array.dtype.kind == "b":
+    if not op.accepts_bool and (
+        x._array.dtype.kind == "b" or (op.name == "sub" and (_is_bool(a) or _is_bool(b)))
+    ):
         raise DtypeError(
             f"{op.name}: bool tensors are not accepted. Got {describe(a)} and {describe(b)}. "
             "Use logical_xor or ^, or convert with .to(dtype)."

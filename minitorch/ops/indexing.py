@@ -160,6 +160,38 @@ put_back = Primitive(
 )
 
 
+def _apart(index: Any) -> bool:
+    """True if numbers and index arrays stand apart, where NumPy takes numbers for arrays."""
+    if not isinstance(index, tuple):
+        return False
+    places = [i for i, part in enumerate(index) if part is not None and not _is_basic(part)]
+    numbers = [i for i, part in enumerate(index) if isinstance(part, int | np.integer)]
+    if not places or not numbers or any(isinstance(part, bool) for part in index):
+        return False
+    both = sorted(places + numbers)
+    return both[-1] - both[0] >= len(both)
+
+
+def _is_basic(part: Any) -> bool:
+    return isinstance(part, _BASIC) and not isinstance(part, bool)
+
+
+def _two_steps(index: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The basic part of an index, and what its index arrays select from that view."""
+    first: list[Any] = []
+    then: list[Any] = []
+    for part in index:
+        if _is_basic(part):
+            first.append(part)
+            if not isinstance(part, int | np.integer):
+                then.append(part if part is Ellipsis else slice(None))
+        else:
+            axes = part.ndim if getattr(part, "dtype", None) == np.bool_ else 1
+            first += [slice(None)] * axes
+            then.append(part)
+    return tuple(first), tuple(then)
+
+
 def getitem(input: Any, index: Any) -> Any:
     """`input[index]`: integers, slices, None, Ellipsis, bool masks, integer tensors, lists.
 
@@ -176,6 +208,9 @@ def getitem(input: Any, index: Any) -> Any:
     else:
         raw, basic = _raw_index(index, a)
     if not basic:
+        if _apart(raw):
+            first, then = _two_steps(raw)
+            return getitem(getitem(input, first), then)
         raw = _kept(raw, input)
     try:
         return (_SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
@@ -224,6 +259,9 @@ def setitem(input: Any, index: Any, value: Any) -> None:
 
     a = input._array
     raw, _ = _raw_index(index, a)
+    if _apart(raw):
+        first, then = _two_steps(raw)
+        return setitem(getitem(input, first), then, value)
     if isinstance(value, primitive.Tensor):
         if value._array.ndim:
             check_same_device("setitem", [input, value])

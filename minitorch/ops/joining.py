@@ -157,6 +157,8 @@ def chunk(input: Any, chunks: int, dim: int = 0, **names: Any) -> tuple[Any, ...
     if chunks < 1:
         raise ArgumentError(f"chunk: the number of parts must be at least 1. Got {chunks}.")
     length = shape_of(input)[axis_of("chunk", len(shape_of(input)), dim)]
+    if not length:
+        return split(input, [0] * chunks, dim)
     return split(input, max(-(-length // chunks), 1), dim)
 
 

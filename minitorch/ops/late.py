@@ -9,9 +9,9 @@ from __future__ import annotations
 FUNCTIONS: dict[str, str] = {
     "complex_numbers": "adjoint angle complex conj conj_physical imag is_complex is_conj isreal "
     "polar real resolve_conj sgn view_as_complex view_as_real",
-    "maths": "copysign deg2rad fix float_power fmax fmin frexp gcd greater greater_equal heaviside "
+    "maths": "copysign deg2rad fix float_power fmax fmin frac frac_ frexp gcd greater greater_equal heaviside "
     "hypot isin isneginf isposinf lcm ldexp less less_equal logaddexp2 logit nextafter "
-    "not_equal positive rad2deg rsub sinc xlogy arccosh arcsinh arctanh "
+    "nan_to_num nan_to_num_ not_equal positive rad2deg rsub sinc xlogy arccosh arcsinh arctanh "
     "deg2rad_ fix_ gcd_ lcm_ ldexp_ logit_ rad2deg_ sinc_ xlogy_",
     "special_functions": "digamma erfc erfc_ erfinv i0 i0_ lgamma mvlgamma polygamma",
     "layout": "as_strided atleast_1d atleast_2d atleast_3d block_diag cartesian_prod column_stack "
@@ -27,7 +27,7 @@ FUNCTIONS: dict[str, str] = {
     "searching": "bucketize searchsorted unique_consecutive",
     "forms": "abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ "
     "atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ erf_ exp2_ exp_ expm1_ fill_ "
-    "floor_ frac_ log10_ log1p_ log2_ log_ nan_to_num_ neg_ negative_ reciprocal_ relu_ round_ "
+    "floor_ log10_ log1p_ log2_ log_ neg_ negative_ reciprocal_ relu_ round_ "
     "rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ zero_ resize_as_",
     "making": "asarray binomial empty_permuted empty_strided frombuffer poisson range "
     "scalar_tensor vander",
@@ -49,9 +49,10 @@ FUNCTIONS: dict[str, str] = {
 METHODS: dict[str, str] = {
     "complex_numbers": "adjoint angle conj conj_physical is_conj isreal resolve_conj sgn",
     "maths": "copysign copysign_ deg2rad deg2rad_ fix fix_ float_power float_power_ fmax fmin "
-    "frexp gcd gcd_ greater greater_equal heaviside heaviside_ hypot hypot_ isneginf isposinf "
+    "frac frac_ frexp gcd gcd_ greater greater_equal heaviside heaviside_ hypot hypot_ isneginf isposinf "
     "lcm lcm_ ldexp ldexp_ less less_equal logaddexp2 logit logit_ nextafter nextafter_ "
-    "not_equal positive rad2deg rad2deg_ sgn_ sinc sinc_ xlogy xlogy_ arccosh arcsinh arctanh",
+    "nan_to_num nan_to_num_ not_equal positive rad2deg rad2deg_ sgn_ sinc sinc_ xlogy xlogy_ "
+    "arccosh arcsinh arctanh",
     "special_functions": "digamma digamma_ erfc erfc_ erfinv erfinv_ i0 i0_ lgamma lgamma_ "
     "mvlgamma mvlgamma_ polygamma polygamma_",
     "layout": "as_strided diag_embed diagflat dsplit fliplr flipud hsplit repeat_interleave rot90 "
@@ -67,9 +68,9 @@ METHODS: dict[str, str] = {
     "forms": "absolute_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan2_ arctan_ arctanh_ "
     "asin_ asinh_ atan2_ atan_ atanh_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ "
     "bitwise_right_shift_ bitwise_xor_ cosh_ cumprod_ cumsum_ divide_ eq_ erf_ exp2_ expm1_ "
-    "fill_diagonal_ floor_divide_ fmod_ frac_ ge_ greater_ greater_equal_ gt_ le_ less_ "
+    "fill_diagonal_ floor_divide_ fmod_ ge_ greater_ greater_equal_ gt_ le_ less_ "
     "less_equal_ log10_ log1p_ log2_ logical_and_ logical_or_ logical_xor_ lt_ map_ multiply_ "
-    "nan_to_num_ ne_ negative_ not_equal_ remainder_ resize_ resize_as_ set_ sign_ sinh_ squeeze_ "
+    "ne_ negative_ not_equal_ remainder_ resize_ resize_as_ set_ sign_ sinh_ squeeze_ "
     "subtract_ swapaxes_ swapdims_ t_ tan_ transpose_ true_divide_ trunc_ unsqueeze_",
     "making": "cauchy_ geometric_ log_normal_",
     "inspecting": "is_inference is_nonzero is_pinned is_same_size is_signed ndimension "

@@ -31,6 +31,7 @@ _HYPOT = Binary(
     "hypot",
     (lambda g, a, b, out: g * a / out, lambda g, a, b, out: g * b / out),
     (0, 1, OUT),
+    floating=True,
 )
 
 
@@ -137,12 +138,11 @@ def _whole(name: str) -> Any:
     op = Binary(name, name, (None, None), accepts_bool=False)
 
     def call(input: Any, other: Any) -> Any:
-        for x in (input, other):
-            if raw(x).dtype.kind not in "iu":
-                raise DtypeError(
-                    f"{name}: both operands must be integers. Got {describe(input)} and "
-                    f"{describe(other)}. Convert with .long()."
-                )
+        if dtypes.result_type(input, other).numpy.kind not in "iu":
+            raise DtypeError(
+                f"{name}: both operands must be integers. Got {describe(input)} and "
+                f"{describe(other)}. Convert with .long()."
+            )
         return op.function(input, other)
 
     call.__name__ = call.__qualname__ = name
@@ -246,6 +246,27 @@ def frexp(input: Any) -> Parts:
     return Parts(_MANTISSA(input, exponent=exponent), wrap(exponent))
 
 
+def nan_to_num(
+    input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """Replaces NaN and the infinities; None stands for the largest finite values."""
+    if not input.is_floating_point():
+        return input.clone()
+    info = dtypes.finfo(input.dtype)
+    out = el.where(cmp.isnan(input), input.new_tensor(nan), input)
+    out = el.where(out == math.inf, out.new_tensor(info.max if posinf is None else posinf), out)
+    return el.where(out == -math.inf, out.new_tensor(info.min if neginf is None else neginf), out)
+
+
+def frac(input: Any) -> Any:
+    """The part behind the point: `input - trunc(input)`."""
+    if raw(input).dtype.kind in "iub":
+        raise DtypeError(
+            f"frac: the input must be floating. Got {describe(input)}. Convert with .float()."
+        )
+    return input - el.trunc(input)
+
+
 # ---- questions: bool, no gradient ----------------------------------------------------------------
 
 isposinf = nondiff("isposinf", lambda a: a == math.inf)
@@ -306,4 +327,6 @@ nextafter_, sinc_, logit_ = (
     in_place("logit_", logit),
 )
 deg2rad_, rad2deg_ = in_place("deg2rad_", deg2rad), in_place("rad2deg_", rad2deg)
+nan_to_num_ = in_place("nan_to_num_", nan_to_num)
+frac_ = in_place("frac_", frac)
 sgn_, fix_ = in_place("sgn_", sgn), in_place("fix_", fix)

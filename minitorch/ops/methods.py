@@ -154,7 +154,7 @@ class TensorMethods:
     sinh, cosh, tanh = el.sinh, el.cosh, el.tanh
     asinh, acosh, atanh = el.asinh, el.acosh, el.atanh
     sigmoid, relu, erf, logaddexp = el.sigmoid, el.relu, el.erf, el.logaddexp
-    sign, floor, ceil, trunc, round, frac = el.sign, el.floor, el.ceil, el.trunc, el.round, el.frac
+    sign, floor, ceil, trunc, round = el.sign, el.floor, el.ceil, el.trunc, el.round
     eq, ne, lt, le, gt, ge = cmp.eq, cmp.ne, cmp.lt, cmp.le, cmp.gt, cmp.ge
     logical_and, logical_or, logical_xor = cmp.logical_and, cmp.logical_or, cmp.logical_xor
     logical_not, bitwise_not, bitwise_and = cmp.logical_not, cmp.bitwise_not, cmp.bitwise_and
@@ -164,7 +164,7 @@ class TensorMethods:
     maximum, minimum = el.maximum, el.minimum
     clamp = clip = el.clamp
     clamp_min, clamp_max = el.clamp_min, el.clamp_max
-    lerp, addcmul, addcdiv, nan_to_num = el.lerp, el.addcmul, el.addcdiv, el.nan_to_num
+    lerp, addcmul, addcdiv = el.lerp, el.addcmul, el.addcdiv
     masked_fill, clone = el.masked_fill, el.clone
 
     def where(self, condition: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ArgumentError, DtypeError, IndexRangeError, describe
+from ..errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
 from . import joining, shape
 from .families import need_real
 from .indexing import gather
@@ -161,6 +161,8 @@ _diagonal_of = diagonal
 
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or a matrix with the vector on its diagonal."""
+    if input.ndim not in (1, 2):
+        raise ShapeError(f"diag: 1 or 2 axes are needed. Got {describe(input)}. Use diagonal.")
     if input.ndim == 2:
         return _diagonal_of(input, diagonal)
     n = input.shape[0] + abs(diagonal)

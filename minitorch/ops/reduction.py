@@ -196,7 +196,7 @@ def std(
         return renamed(std, locals())
     if input._array.dtype in dtypes.HALF:
         return _in_float32(std, input, dim, unbiased, keepdim, correction=correction)
-    return el.sqrt(var(input, dim, unbiased, keepdim, correction=correction))
+    return _root(var(input, dim, unbiased, keepdim, correction=correction))
 
 
 def var_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
@@ -271,7 +271,8 @@ def _extremum(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
         return el.maximum(input, dim) if name == "max" else el.minimum(input, dim)
     if dim is None:
         return amax(input) if name == "max" else amin(input)
-    indices = (argmax if name == "max" else argmin)(input, dim, True)
+    ranked = cast(input.detach(), np.dtype(np.uint8)) if raw(input).dtype.kind == "b" else input
+    indices = (argmax if name == "max" else argmin)(ranked, dim, True)
     from .indexing import gather
 
     values = gather(input, dim, indices) if input.ndim else input.clone()
@@ -376,9 +377,8 @@ def prod(
     x = widened(input, dtype)
     if dim is None:
         return product_primitive(x.reshape(-1), axis=0, keepdim=False)
-    if not x.ndim:
-        return x.clone()
-    return product_primitive(x, axis=shape.axis_of("prod", x.ndim, dim), keepdim=keepdim)
+    axis = shape.axis_of("prod", x.ndim, dim)
+    return product_primitive(x, axis=axis, keepdim=keepdim) if x.ndim else x.clone()
 
 
 def all(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
@@ -386,7 +386,8 @@ def all(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any
     if names:
         return renamed(all, locals())
     a = input._array
-    return wrap((a != 0).all(axis=axes_of("all", a.ndim, dim), keepdims=keepdim))
+    out = (a != 0).all(axis=axes_of("all", a.ndim, dim), keepdims=keepdim)
+    return wrap(out.astype(np.uint8) if a.dtype == np.uint8 else out)  # PyTorch's exception
 
 
 def any(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
@@ -394,7 +395,8 @@ def any(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any
     if names:
         return renamed(any, locals())
     a = input._array
-    return wrap((a != 0).any(axis=axes_of("any", a.ndim, dim), keepdims=keepdim))
+    out = (a != 0).any(axis=axes_of("any", a.ndim, dim), keepdims=keepdim)
+    return wrap(out.astype(np.uint8) if a.dtype == np.uint8 else out)  # PyTorch's exception
 
 
 def count_nonzero(input: Any, dim: Dim = None, **names: Any) -> Any:
@@ -474,13 +476,15 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False, **names: A
 
     a = input._array
     need_real("median", a)
+    if a.dtype.kind == "b":
+        raise DtypeError(f"median: bool has no order here. Got {describe(a)}. Use .int() first.")
     xp = backend.namespace(a)
     if dim is None:
         flat = shape.reshape(input, (a.size,))
         return median(flat, 0)[0] if a.size else el.zeros_like(input).sum() * math.nan
+    axis = shape.axis_of("median", a.ndim, dim)
     if not a.ndim:
         return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    axis = shape.axis_of("median", a.ndim, dim)
     if not a.shape[axis]:
         raise ShapeError(f"median: the axis must not be empty. Got {describe(a)}, dim {dim}.")
     key = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16 orders no NaN

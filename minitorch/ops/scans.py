@@ -17,9 +17,9 @@ from .statistics import running
 
 
 def _running_extremum(name: str, input: Any, dim: int) -> Extremum:
+    axis = shape.axis_of(name, input.ndim, dim)
     if not input.ndim:
         return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    axis = shape.axis_of(name, input.ndim, dim)
     a = input._array
     xp = backend.namespace(a)
     if not a.size:
@@ -88,6 +88,5 @@ def logcumsumexp(input: Any, dim: Any = None, **names: Any) -> Any:
     if names:
         return renamed(logcumsumexp, locals())
     need_float("logcumsumexp", raw(input))
-    if not input.ndim:
-        return input.clone()
-    return _LOGCUMSUMEXP(input, axis=shape.axis_of("logcumsumexp", input.ndim, dim))
+    axis = shape.axis_of("logcumsumexp", input.ndim, dim)
+    return _LOGCUMSUMEXP(input, axis=axis) if input.ndim else input.clone()

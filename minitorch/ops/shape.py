@@ -119,10 +119,10 @@ def reshape_as(input: Any, other: Any) -> Any:
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """The axes `start_dim` to `end_dim` as one."""
     shape = shape_of(input)
-    if not shape:
-        return reshape(input, 1)
     first = axis_of("flatten", len(shape), start_dim)
     last = axis_of("flatten", len(shape), end_dim)
+    if not shape:
+        return reshape(input, 1)
     if first > last:
         raise ShapeError(
             f"flatten: start_dim must not come after end_dim. Got {start_dim} and {end_dim}."
@@ -209,9 +209,9 @@ def permute(input: Any, *args: Any, dims: Any = None) -> Any:
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Exchanges two axes."""
     ndim = len(shape_of(input))
+    i, j = axis_of("transpose", ndim, dim0), axis_of("transpose", ndim, dim1)
     if not ndim:
         return input
-    i, j = axis_of("transpose", ndim, dim0), axis_of("transpose", ndim, dim1)
     order = list(range(ndim))
     order[i], order[j] = j, i
     return _PERMUTE(input, dims=tuple(order))
@@ -258,6 +258,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
             f"movedim: source and destination must name as many axes. Got {source}, {destination}."
         )
     order = [d for d in range(ndim) if d not in sources]
+    if not ndim:
+        return input
     for target, source_axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, source_axis)
     return permute(input, *order)
@@ -376,7 +378,10 @@ _ROLL = Primitive(
 def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     """A copy with the named axes reversed."""
     ndim = len(shape_of(input))
-    return _FLIP(input, dims=tuple(axis_of("flip", ndim, d) for d in sizes_of(args, dims)))
+    axes = tuple(axis_of("flip", ndim, d) for d in sizes_of(args, dims))
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"flip: an axis may be named once. Got {axes}.")
+    return _FLIP(input, dims=axes if ndim else ())
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
@@ -403,13 +408,20 @@ def _triangle(name: str) -> Primitive:
 _TRIANGLES = {"tril": _triangle("tril"), "triu": _triangle("triu")}
 
 
+def _need_matrix(name: str, input: Any) -> None:
+    if len(shape_of(input)) < 2:
+        raise ShapeError(f"{name}: at least 2 axes are needed. Got {describe(input)}.")
+
+
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The lower triangle of the last two axes; 0 above the diagonal."""
+    _need_matrix("tril", input)
     return _TRIANGLES["tril"](input, diagonal=diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The upper triangle of the last two axes; 0 below the diagonal."""
+    _need_matrix("triu", input)
     return _TRIANGLES["triu"](input, diagonal=diagonal)
 
 

@@ -23,6 +23,8 @@ def logsumexp(input: Any, dim: Dim = (), keepdim: bool = False, **names: Any) ->
     axes = axes_of("logsumexp", input.ndim, dim)
     if not input.ndim:
         return input.clone()
+    if 0 in [input._array.shape[i] for i in axes]:
+        return el.log(sum(el.exp(input), axes, keepdim))
     top = amax(input.detach(), axes, True)
     top = el.where(comparison.isfinite(top), top, el.zeros_like(top))
     total = el.log(sum(el.exp(input - top), axes, True)) + top
@@ -90,7 +92,7 @@ def _along(op: Primitive, input: Any, dim: int | None, dtype: Any) -> Any:
             f"{op.name}: dim must be named. Got None for {describe(x)}. Use dim=-1 for classes."
         )
     if not x.ndim:
-        return shape.squeeze(_along(op, x.reshape(1), 0, None), 0)
+        return shape.squeeze(_along(op, x.reshape(1), dim, None), 0)
     return op(x, axis=shape.axis_of(op.name, x.ndim, dim))
 
 

@@ -33,12 +33,14 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False, **names
     """The lower median of what is not NaN; with an axis `(values, indices)`."""
     if names:
         return renamed(nanmedian, locals())
+    if raw(input).dtype.kind == "b":
+        raise DtypeError(f"nanmedian: bool has no order here. Got {describe(input)}. Use .int().")
     if dim is None:
         flat = shape.reshape(input, (input.numel(),))
         return nanmedian(flat, 0)[0] if flat.numel() else reduction.median(input)
+    axis = shape.axis_of("nanmedian", input.ndim, dim)
     if not input.ndim:
         return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    axis = shape.axis_of("nanmedian", input.ndim, dim)
     a = input._array
     xp = backend.namespace(a)
     count = (a == a).sum(axis=axis, keepdims=True)
@@ -53,9 +55,9 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False, **names: Any) -> Extr
     """
     if names:
         return renamed(mode, locals())
+    axis = shape.axis_of("mode", input.ndim, dim)
     if not input.ndim:
         return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    axis = shape.axis_of("mode", input.ndim, dim)
     length = input.shape[axis]
     if not length:
         raise ShapeError(f"mode: the axis must not be empty. Got {describe(input)}, dim {dim}.")

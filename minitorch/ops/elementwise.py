@@ -478,21 +478,6 @@ def clamp_max(input: Any, max: Any) -> Any:
     return clamp(input, max=max)
 
 
-def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """`input + weight * (end - input)`."""
-    return input + weight * (end - input)
-
-
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
-    """`input + value * tensor1 * tensor2`."""
-    return input + value * (tensor1 * tensor2)
-
-
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
-    """`input + value * tensor1 / tensor2`."""
-    return input + value * (tensor1 / tensor2)
-
-
 def clone(input: Any) -> Any:
     """A copy with its own memory; gradients pass through."""
     return finish(CLONE, input._array.copy(), (input,), primitive.NO_PARAMS)

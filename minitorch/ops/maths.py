@@ -168,6 +168,21 @@ def nextafter(input: Any, other: Any) -> Any:
     return wrap(backend.namespace(a._array).nextafter(a._array, b._array))
 
 
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """`input + weight * (end - input)`."""
+    return input + weight * (end - input)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 * tensor2`."""
+    return input + value * (tensor1 * tensor2)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 / tensor2`."""
+    return input + value * (tensor1 / tensor2)
+
+
 # ---- one operand ---------------------------------------------------------------------------------
 
 
@@ -329,4 +344,6 @@ nextafter_, sinc_, logit_ = (
 deg2rad_, rad2deg_ = in_place("deg2rad_", deg2rad), in_place("rad2deg_", rad2deg)
 nan_to_num_ = in_place("nan_to_num_", nan_to_num)
 frac_ = in_place("frac_", frac)
+lerp_, addcmul_ = in_place("lerp_", lerp), in_place("addcmul_", addcmul)
+addcdiv_ = in_place("addcdiv_", addcdiv)
 sgn_, fix_ = in_place("sgn_", sgn), in_place("fix_", fix)

@@ -164,7 +164,6 @@ class TensorMethods:
     maximum, minimum = el.maximum, el.minimum
     clamp = clip = el.clamp
     clamp_min, clamp_max = el.clamp_min, el.clamp_max
-    lerp, addcmul, addcdiv = el.lerp, el.addcmul, el.addcdiv
     masked_fill, clone = el.masked_fill, el.clone
 
     def where(self, condition: Any, other: Any) -> Any:
@@ -180,11 +179,10 @@ class TensorMethods:
         reduction.prod,
     )
     max, min, amax, amin = reduction.max, reduction.min, reduction.amax, reduction.amin
-    argmax, argmin, median = reduction.argmax, reduction.argmin, reduction.median
+    argmax, argmin = reduction.argmax, reduction.argmin
     all, any, count_nonzero = reduction.all, reduction.any, reduction.count_nonzero
     cumsum, cumprod, logsumexp = cumulative.cumsum, cumulative.cumprod, softmax.logsumexp
     softmax, log_softmax, norm = softmax.softmax, softmax.log_softmax, reduction.norm
-    bincount = reduction.bincount
 
     # shape
     reshape, view, view_as, reshape_as = shape.reshape, shape.view, shape.view_as, shape.reshape_as
@@ -240,8 +238,6 @@ class TensorMethods:
     clamp_ = clip_ = in_place("clamp_", el.clamp)
     clamp_min_ = in_place("clamp_min_", el.clamp_min)
     clamp_max_ = in_place("clamp_max_", el.clamp_max)
-    lerp_, addcmul_ = in_place("lerp_", el.lerp), in_place("addcmul_", el.addcmul)
-    addcdiv_ = in_place("addcdiv_", el.addcdiv)
     masked_fill_ = in_place("masked_fill_", el.masked_fill)
     scatter_ = in_place("scatter_", indexing.scatter)
     scatter_add_ = in_place("scatter_add_", indexing.scatter_add)

@@ -11,7 +11,7 @@ from .. import backend, dtypes
 from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
-from .families import need_real, nondiff
+from .families import need_real
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
 
@@ -466,49 +466,3 @@ _ROOT = Primitive(
     ),
     (OUT,),
 )
-
-
-def median(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
-    """The lower median; with an axis `(values, indices)`."""
-    if names:
-        return renamed(median, locals())
-    from .indexing import gather
-
-    a = input._array
-    need_real("median", a)
-    if a.dtype.kind == "b":
-        raise DtypeError(f"median: bool has no order here. Got {describe(a)}. Use .int() first.")
-    xp = backend.namespace(a)
-    if dim is None:
-        flat = shape.reshape(input, (a.size,))
-        return median(flat, 0)[0] if a.size else el.zeros_like(input).sum() * math.nan
-    axis = shape.axis_of("median", a.ndim, dim)
-    if not a.ndim:
-        return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    if not a.shape[axis]:
-        raise ShapeError(f"median: the axis must not be empty. Got {describe(a)}, dim {dim}.")
-    key = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16 orders no NaN
-    order = xp.argsort(key, axis=axis, kind="stable")
-    middle = (a.shape[axis] - 1) // 2
-    place = xp.full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), middle)
-    if a.dtype.kind in "fV":  # NaN, which sorts last, is the median where there is one
-        valid = (a == a).sum(axis=axis, keepdims=True)
-        place = xp.where(valid < a.shape[axis], valid, place)
-    indices = gather(wrap(order), axis, wrap(place))
-    values = gather(input, axis, indices)
-    if not keepdim:
-        values, indices = values.squeeze(axis), indices.squeeze(axis)
-    return Extremum(values, indices)
-
-
-bincount_array = nondiff(
-    "bincount", lambda a, minlength: backend.namespace(a).bincount(a, minlength=minlength)
-)
-
-
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each value 0, 1, … occurs in the flat integer tensor, or the sum of its weights."""
-    if weights is None:
-        return bincount_array(input, minlength=minlength)
-    xp = backend.namespace(input._array)
-    return wrap(xp.bincount(input._array, weights=weights._array, minlength=minlength))

@@ -10,41 +10,14 @@ from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import comparison as cmp
 from . import elementwise as el
-from . import indexing, joining, ordering, primitive, reduction, shape
+from . import indexing, joining, maths, ordering, primitive, reduction, shape
+from .families import nondiff
 from .inplace import in_place
 from .numpy_names import renamed
 from .primitive import cast, raw, wrap
 from .reduction import Dim, Extremum
 
 # ---- order ---------------------------------------------------------------------------------------
-
-
-def _at(input: Any, axis: int, positions: Any, keepdim: bool) -> Extremum:
-    """Values and indices at `positions` (an array with the axis 1 long) in the order of `axis`."""
-    order = ordering.argsort(input, axis)
-    indices = indexing.gather(order, axis, wrap(positions))
-    values = indexing.gather(input, axis, indices)
-    if not keepdim:
-        values, indices = values.squeeze(axis), indices.squeeze(axis)
-    return Extremum(values, indices)
-
-
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
-    """The lower median of what is not NaN; with an axis `(values, indices)`."""
-    if names:
-        return renamed(nanmedian, locals())
-    if raw(input).dtype.kind == "b":
-        raise DtypeError(f"nanmedian: bool has no order here. Got {describe(input)}. Use .int().")
-    if dim is None:
-        flat = shape.reshape(input, (input.numel(),))
-        return nanmedian(flat, 0)[0] if flat.numel() else reduction.median(input)
-    axis = shape.axis_of("nanmedian", input.ndim, dim)
-    if not input.ndim:
-        return Extremum(input.clone(), input.new_zeros((), dtype=dtypes.int64))
-    a = input._array
-    xp = backend.namespace(a)
-    count = (a == a).sum(axis=axis, keepdims=True)
-    return _at(input, axis, xp.maximum((count - 1) // 2, 0), keepdim)
 
 
 def mode(input: Any, dim: int = -1, keepdim: bool = False, **names: Any) -> Extremum:
@@ -191,7 +164,7 @@ def _quantile(
     below = indexing.gather(ordered, -1, wrap(low.astype(np.int64)))
     above = indexing.gather(ordered, -1, wrap(xp.ceil(rank).astype(np.int64)))
     weight = 0.5 if interpolation == "midpoint" else wrap(rank - low)
-    out = el.lerp(below, above, weight) if interpolation in ("linear", "midpoint") else below
+    out = maths.lerp(below, above, weight) if interpolation in ("linear", "midpoint") else below
     out = shape.movedim(out, -1, 0)  # one leading axis for q
     if keepdim:
         ones = (1,) * ndim if dim is None else None
@@ -352,6 +325,19 @@ def histogram(
     if density:
         hist = hist / hist.sum() / (edges[1:] - edges[:-1])
     return Histogram(wrap(hist), wrap(edges))
+
+
+bincount_array = nondiff(
+    "bincount", lambda a, minlength: backend.namespace(a).bincount(a, minlength=minlength)
+)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each value 0, 1, … occurs in the flat integer tensor, or the sum of its weights."""
+    if weights is None:
+        return bincount_array(input, minlength=minlength)
+    xp = backend.namespace(input._array)
+    return wrap(xp.bincount(input._array, weights=weights._array, minlength=minlength))
 
 
 # ---- differences and distances -------------------------------------------------------------------

@@ -340,7 +340,7 @@ _DIVISIONS = frozenset(("floor_divide", "remainder", "fmod"))
 
 def _binary_slow(op: Binary, a: Any, b: Any) -> Tensor:
     """Promotes, places and checks the operands, then computes."""
-    if op.name in _ONLY_FLOATS and not dtypes.result_type(a, b).is_floating_point:
+    if op.name in _ONLY_FLOATS and dtypes.result_type(a, b).numpy.kind in "iub":
         raise DtypeError(
             f"{op.name}: the operands must be floating. Got {describe(a)} and {describe(b)}. "
             "Convert with .float()."

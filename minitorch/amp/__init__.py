@@ -1,13 +1,9 @@
 """Mixed precision: autocast and loss scaling."""
 
+from ..lazy import lazy
 from .autocast import autocast, is_autocast_enabled
 
-__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_enabled"]
 
-
-def __getattr__(name: str) -> object:
-    if name == "GradScaler":
-        from .grad_scaler import GradScaler
-
-        return GradScaler
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOLDERS = {"custom": "custom_bwd custom_fwd", "grad_scaler": "GradScaler"}
+__getattr__, __dir__ = lazy(__name__, _HOLDERS)

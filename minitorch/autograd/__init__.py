@@ -42,4 +42,4 @@ _HOLDERS = {
     "function": "Function once_differentiable",
     "variable": "Variable",
 }
-__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("function", "functional", "graph"))
+__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("function", "functional", "graph", "profiler"))

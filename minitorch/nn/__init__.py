@@ -166,8 +166,9 @@ _HOLDERS: dict[str, str] = {
     "lazy_layers": "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
     "LazyConvTranspose2d LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
     "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "parallel": "DataParallel",
     "uninitialized": "UninitializedParameter UninitializedBuffer",
     "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
     "TransformerEncoderLayer",
 }
-__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parameter"))
+__getattr__, __dir__ = lazy(__name__, _HOLDERS, ("modules", "parallel", "parameter"))

@@ -280,6 +280,12 @@ class Module(HookMethods):
             )
         return found[target]
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Changes nothing, with a warning: the module goes on running eagerly."""
+        from ..settings import note_eager
+
+        note_eager("Module.compile")
+
     # Modes and conversion
 
     def apply(self, fn: Callable[[Module], object]) -> Self:

@@ -2,4 +2,4 @@
 
 from ..lazy import lazy
 
-__getattr__, __dir__ = lazy(__name__, {}, ("checkpoint", "data"))
+__getattr__, __dir__ = lazy(__name__, {}, ("checkpoint", "data", "model_zoo", "tensorboard"))

@@ -23,3 +23,32 @@ def test_with_one(pretend_gpu: Any) -> None:
     mt.cuda.synchronize()
     mt.cuda.manual_seed_all(3)
     assert mt.initial_seed() == 3
+
+
+def test_properties_memory_and_streams(pretend_gpu: Any) -> None:
+    cuda = mt.cuda
+    cuda.set_device("cuda:1")
+    assert cuda.current_device() == 1
+    with cuda.device(0):
+        assert cuda.current_device() == 0
+    assert cuda.current_device() == 1
+    assert cuda.get_device_name(0) == "Pretend GPU"
+    assert cuda.get_device_capability() == (9, 0)
+    assert cuda.get_device_properties().total_memory == cuda.mem_get_info()[1]
+    assert cuda.is_bf16_supported()
+    cuda.empty_cache()
+    assert cuda.max_memory_allocated() == cuda.memory_reserved() >= cuda.memory_allocated()
+    assert len(cuda.get_rng_state_all()) == 2
+    first, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    side = cuda.Stream()
+    side.wait_stream(cuda.current_stream())
+    first.record()
+    with cuda.stream(side):
+        end.record(side)
+    side.synchronize()
+    cuda.default_stream().synchronize()
+    end.synchronize()
+    assert end.query()
+    assert first.elapsed_time(end) >= 0
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        first.elapsed_time(cuda.Event())

@@ -28,6 +28,7 @@ MAY_IMPORT = {
         "cupy",
         "sklearn",
         "PIL",
+        "tensorboardX",  # utils.tensorboard: PyTorch's path for a writer without a Trainer
     },
     "trainer": {"numpy", "minitorch", "callbacks", "loggers"},
     "callbacks": {"numpy", "minitorch", "tqdm"},

@@ -50,6 +50,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'cupy' has no attribute {name!r}")
 
 
+def get_default_memory_pool() -> cuda.MemoryPool:
+    """The pool of the current device."""
+    return cuda.MemoryPool()
+
+
 def is_available() -> bool:
     """True: the pretend GPU is always there."""
     return True

@@ -8,6 +8,7 @@ from types import SimpleNamespace, TracebackType
 from .counting import counters
 
 DEVICE_COUNT = 2
+MEMORY = 2**30
 
 
 class CUDARuntimeError(RuntimeError):
@@ -95,6 +96,45 @@ class Stream:
         """Waits for the stream: counted."""
         counters.record("synchronisations")
 
+    def wait_event(self, event: Event) -> None:
+        """Work sent here from now on waits for the event; the host does not."""
+
+
+class Event:
+    """A mark in a stream."""
+
+    done = True
+
+    def __init__(self, block: bool = False, disable_timing: bool = False) -> None:
+        self.disable_timing = disable_timing
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Puts the mark at the end of the stream."""
+
+    def synchronize(self) -> None:
+        """Waits for the mark: counted."""
+        counters.record("synchronisations")
+
+
+def get_elapsed_time(start: Event, end: Event) -> float:
+    """Milliseconds between two marks: none, since work here takes no time."""
+    return 0.0
+
+
+class MemoryPool:
+    """The pool of the device's memory, which is not followed here."""
+
+    def used_bytes(self) -> int:
+        """Bytes in use."""
+        return 0
+
+    def total_bytes(self) -> int:
+        """Bytes held."""
+        return 0
+
+    def free_all_blocks(self) -> None:
+        """Gives unused memory back."""
+
 
 Stream.null = Stream(null=True)
 
@@ -124,4 +164,12 @@ runtime = SimpleNamespace(
     getDevice=get_device_id,
     setDevice=lambda index: Device(index).use(),
     deviceSynchronize=_device_synchronize,
+    getDeviceProperties=lambda index: {
+        "name": b"Pretend GPU",
+        "major": 9,
+        "minor": 0,
+        "totalGlobalMem": MEMORY,
+        "multiProcessorCount": 1,
+    },
+    memGetInfo=lambda: (MEMORY, MEMORY),
 )

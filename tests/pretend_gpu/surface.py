@@ -236,7 +236,7 @@ FROM_NUMPY = (
 
 LEFT_OUT = (
     "random sparse testing lib polynomial RawKernel RawModule ElementwiseKernel ReductionKernel "
-    "fuse memoize get_default_memory_pool get_default_pinned_memory_pool load save savez "
+    "fuse memoize get_default_pinned_memory_pool load save savez "
     "apply_along_axis vectorize piecewise histogram2d histogramdd mgrid ogrid r_ c_ vander poly1d "
     "trapz msort fix put putmask place packbits unpackbits unravel_index ravel_multi_index "
     "trim_zeros unwrap ediff1d array_repr array_str broadcast"

@@ -57,7 +57,7 @@ EVERYWHERE = HookTable()
 in_use: dict[str, HookTable] = {}
 
 
-def register(module: Module, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
+def register(module: Any, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
     """Puts a hook into the table of `module`, which exists while there is a hook."""
     table = module._hooks
     if table is None:
@@ -81,7 +81,7 @@ def register_everywhere(kind: str, hook: Any) -> RemovableHandle:
     return RemovableHandle(EVERYWHERE.kinds[kind], hook, after=switch_off)
 
 
-def hooks_of(module: Module, kind: str) -> list[Any]:
+def hooks_of(module: Any, kind: str) -> list[Any]:
     """The hooks of one kind that apply to `module`, those of every module first."""
     own = module._hooks
     return [*EVERYWHERE[kind], *(own[kind] if own is not None else ())]

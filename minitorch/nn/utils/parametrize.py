@@ -170,7 +170,7 @@ def _parametrized_class(base: type, names: Sequence[str]) -> type:
         )
 
     def copied(self: Any, memo: dict[int, Any]) -> Any:
-        new = object.__new__(_parametrized_class(base, tuple(self.parametrizations.keys())))
+        new: Any = object.__new__(_parametrized_class(base, tuple(self.parametrizations.keys())))
         memo[id(self)] = new
         new.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return new

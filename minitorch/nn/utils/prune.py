@@ -76,7 +76,7 @@ class BasePruningMethod(ABC):
         module.register_buffer(name + "_mask", mask.to(dtype=original.dtype))
         module.register_forward_pre_hook(method)
         method(module, ())
-        return method  # type: ignore[no-any-return]
+        return method
 
     def prune(self, t: Tensor, default_mask: Any = None, importance_scores: Any = None) -> Tensor:
         """`t` with a new mask on it; no module takes part."""

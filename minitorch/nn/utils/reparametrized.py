@@ -45,7 +45,7 @@ def power_step(
 def start_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """Random unit vectors for the power iteration."""
     height, width = matrix.shape
-    options = {"dtype": matrix.dtype, "device": matrix.device}
+    options: dict[str, Any] = {"dtype": matrix.dtype, "device": matrix.device}
     u = normalize(randn(height, **options), dim=0, eps=eps)
     v = normalize(randn(width, **options), dim=0, eps=eps)
     return u, v

@@ -56,7 +56,7 @@ def unflatten(leaves: list[Any], structure: Structure) -> Any:
     rest = iter(leaves)
 
     def build(node: Structure) -> Any:
-        kind = node.kind
+        kind: Any = node.kind
         if kind is None:
             return next(rest)
         children = [build(child) for child in node.children]

@@ -146,7 +146,7 @@ class AccumulateGrad:
 
     next_functions: tuple[Any, ...] = ()
 
-    def __init__(self, variable: Tensor) -> None:
+    def __init__(self, variable: Any) -> None:
         self.variable = variable
 
     def name(self) -> str:

@@ -115,7 +115,7 @@ def _in_dims(
         )
     axes: list[int | None] = []
     for leaf, dim in zip(leaves, [*given, *[None] * of_kwargs.leaves], strict=True):
-        if dim is None or (not isinstance(leaf, Tensor) and isinstance(in_dims, int)):
+        if dim is None:
             axes.append(None)
             continue
         if not isinstance(leaf, Tensor) or not isinstance(dim, int):

@@ -19,6 +19,7 @@ from .hook_methods import HookMethods
 from .tree import View, check_name
 
 _hooked_everywhere = hooks.in_use
+_REGISTERED = (Parameter, tree.TreeNode)
 
 
 class Module(HookMethods):
@@ -68,13 +69,15 @@ class Module(HookMethods):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is not Parameter:
-            held = self.__dict__.get(name)
-            if value is not None and not isinstance(value, Tensor):
+            attributes = self.__dict__
+            held = attributes.get(name)
+            if value is not None and isinstance(held, _REGISTERED):
                 self._check_replaced(name, held, value)
-            elif isinstance(held, Parameter | Module) and value is not None:
+            elif isinstance(value, Tensor):
+                if not isinstance(held, Tensor):
+                    tree.note_constant(self, name)
+            elif value is not None and name in attributes.get("_declared", ()):
                 self._check_replaced(name, held, value)
-            elif value is not None and not isinstance(held, Tensor):
-                tree.note_constant(self, name)
         super().__setattr__(name, value)
 
     def _check_replaced(self, name: str, held: Any, value: Any) -> None:

@@ -256,6 +256,8 @@ def strict_cases(T):
         lambda: T.func.jvp(lambda a: a * 2, x, x),
         lambda: T.vmap(lambda a: a)(3.0),
         lambda: T.vmap(lambda a: a, in_dims=None)(x),
+        lambda: T.vmap(lambda a, b: a * b)(x, 3.0),
+        lambda: T.vmap(lambda a, b: a * b, in_dims=(0, None))(x, 3.0),
         lambda: T.vmap(lambda a, b: a)(x, filled(T, 3)),
         lambda: T.vmap(lambda a: a, in_dims=1)(x),
         lambda: T.vmap(lambda a: a, in_dims=(0, 0))(x),

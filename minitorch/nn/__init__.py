@@ -146,6 +146,7 @@ __all__ = [
 
 # Layers that load on first use: the file that holds them, and their names.
 _HOLDERS: dict[str, str] = {
+    "bags": "EmbeddingBag",
     "cells": "GRUCell LSTMCell RNNCell RNNCellBase",
     "distance": "CosineEmbeddingLoss CosineSimilarity MarginRankingLoss PairwiseDistance "
     "TripletMarginLoss TripletMarginWithDistanceLoss",
@@ -153,6 +154,7 @@ _HOLDERS: dict[str, str] = {
     "NLLLoss2d PoissonNLLLoss SoftMarginLoss",
     "multihead": "MultiheadAttention",
     "recurrent": "GRU LSTM RNN RNNBase",
+    "sequence_loss": "AdaptiveLogSoftmaxWithLoss CTCLoss",
     "shrink": "Dropout3d FeatureAlphaDropout Hardshrink RReLU Softmax2d Softshrink",
     "transposed": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "padding": "ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d "

@@ -24,6 +24,12 @@ def positive(owner: str, **sizes: Any) -> None:
             )
 
 
+def changed_options(owner: Module, **usual: Any) -> str:
+    """`, name=value` for each attribute that is not as usual, as PyTorch shows them."""
+    changed = [n for n, value in usual.items() if getattr(owner, n) != value]
+    return "".join(f", {n}={getattr(owner, n)}" for n in changed)
+
+
 class Identity(Module):
     """Hands its input through; takes any arguments and ignores them."""
 
@@ -141,9 +147,9 @@ class Embedding(Module):
         num_embeddings: Number of rows.
         embedding_dim: Length of a row.
         padding_idx: Number of a row that starts at 0 and gets no gradient.
-        max_norm: Not supported.
-        norm_type: Belongs to `max_norm`.
-        scale_grad_by_freq: Not supported.
+        max_norm: Rows that are used and longer are scaled down to this norm, in place.
+        norm_type: Order of that norm.
+        scale_grad_by_freq: Divide the gradient of a row by how often it occurs in the batch.
         sparse: Gradients are dense here; accepted and ignored.
         _weight: Start values.
         device: Where the table lives.
@@ -185,11 +191,27 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """An embedding with the given table f[rows, width], frozen unless told otherwise."""
         rows, width = embeddings.shape
-        made = cls(rows, width, padding_idx=padding_idx, _weight=embeddings)
+        made = cls(
+            rows,
+            width,
+            padding_idx=padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+            _weight=embeddings,
+        )
         made.weight.requires_grad_(not freeze)
         return made
 
@@ -211,8 +233,14 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}" + changed_options(
+            self,
+            padding_idx=None,
+            max_norm=None,
+            norm_type=2,
+            scale_grad_by_freq=False,
+            sparse=False,
+        )
 
 
 class Flatten(Module):

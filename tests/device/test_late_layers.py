@@ -15,13 +15,23 @@ from device_checks import (
 )
 from op_table import Row
 
-FILES = ["attention", "nn_losses", "recurrent"]
+FILES = ["attention", "ctc", "embeddings", "nn_losses", "recurrent"]
 ROWS = [row for file in FILES for row in importlib.import_module(f"rows.{file}").ROWS]
 PAIRS = "the numbers of the pairs"
 SIZES = "the row brings its batch sizes to the CPU, where they belong"
+LABELS = "labels and lengths are looked at on the host"
+COUNTS = "the shape of the result depends on the values"
 COSTS = Costs(
-    {row.name: SIZES for row in ROWS if " packed" in row.name},
-    {"F.pdist": PAIRS, "F.pdist 3": PAIRS},
+    {
+        **{row.name: SIZES for row in ROWS if " packed" in row.name},
+        **{row.name: LABELS for row in ROWS if "ctc" in row.name},
+        **{row.name: COUNTS for row in ROWS if "frequencies" in row.name or " max" in row.name},
+    },
+    {
+        "F.pdist": PAIRS,
+        "F.pdist 3": PAIRS,
+        **{row.name: LABELS for row in ROWS if "ctc" in row.name},
+    },
 )
 
 

@@ -34,7 +34,6 @@ WRONG = [
         VALUE,
         "padding_idx",
     ),
-    ("embedding norm", lambda: nn.Embedding(5, 3, max_norm=1.0)(CLASSES), VALUE, "max_norm"),
     ("embedding weight", lambda: F.embedding(CLASSES, mt.ones(5)), SHAPE, "[rows, width]"),
     ("dropout p", lambda: nn.Dropout(1.5), VALUE, "from 0 to 1"),
     ("dropout F p", lambda: F.dropout(X, -0.1), VALUE, "from 0 to 1"),

@@ -183,6 +183,49 @@ def _similarity(rng: Rng) -> Call:
     return _layer(name, _maybe(rng, p=(1.0, 2.0, 3.0), eps=1e-3, keepdim=True), [x, y])
 
 
+def _ctc(rng: Rng) -> Call:
+    steps, count, classes = (int(n) for n in rng.integers((1, 1, 2), 7))
+    lengths = rng.integers(0, 4, count)
+    frames = rng.integers(0, steps + 1, count)
+    blank = int(rng.integers(0, classes + (rng.random() < 0.03)))
+    joined = rng.random() < 0.5
+    wide = int(lengths.sum()) if joined else (count, 3)
+    targets = np.asarray(rng.integers(0, classes, wide))
+    targets[targets == blank] = (blank + 1) % classes
+    options = _maybe(rng, reduction=("none", "sum", "mean"), zero_infinity=True)
+    x = _float(rng, (steps, count, classes))
+    normal = rng.random() < 0.5
+    if rng.random() < 0.03:
+        lengths = lengths[:-1]
+
+    def call(m: Any, x: Any) -> Any:
+        x = x.log_softmax(2) if normal else x
+        given = [m.tensor(a) for a in (targets, frames, lengths)]
+        return m.nn.CTCLoss(blank, **options)(x, *given)
+
+    return Call(f"CTCLoss({blank}, {options}, {frames}, {lengths}, {targets})", call, [x])
+
+
+def _adaptive(rng: Rng) -> Call:
+    classes, count = int(rng.integers(4, 9)), int(rng.integers(1, 5))
+    top = classes + (rng.random() < 0.1)
+    cutoffs = sorted({int(c) for c in rng.integers(1, top, int(rng.integers(1, 3)))})
+    options = _maybe(rng, head_bias=True, div_value=(2.0, 1.0))
+    target = rng.integers(0, classes, count if rng.random() < 0.9 else count + 1)
+    values = rng.uniform(-0.7, 0.7, 97)
+
+    def call(m: Any, x: Any) -> Any:
+        layer = m.nn.AdaptiveLogSoftmaxWithLoss(16, classes, cutoffs, **options).to(x.dtype)
+        for k, p in enumerate(layer.parameters()):
+            p.data.copy_(m.tensor(np.resize(np.roll(values, k * 7), tuple(p.shape))))
+        output, loss = layer(x, m.tensor(target))
+        weights = list(layer.parameters())
+        grads = m.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
+        return [output, loss, layer.log_prob(x), layer.predict(x), *grads]
+
+    return Call(f"Adaptive({classes}, {cutoffs}, {options})", call, [_float(rng, (count, 16))])
+
+
 MAKERS: list[Callable[[Rng], Call]] = [
     _regression,
     _probabilities,
@@ -193,6 +236,8 @@ MAKERS: list[Callable[[Rng], Call]] = [
     _likelihoods,
     _triplets,
     _similarity,
+    _ctc,
+    _adaptive,
 ]
 
 

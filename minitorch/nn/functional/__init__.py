@@ -144,6 +144,8 @@ __all__ = [
 # Functions that load on first use: the file that holds them, and their names.
 _HOLDERS: dict[str, str] = {
     "attention": "scaled_dot_product_attention",
+    "bags": "embedding_bag",
+    "ctc": "ctc_loss",
     "in_place": "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_",
     "layer": "dropout3d feature_alpha_dropout",
     "margin_loss": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import backend
+from ...autograd.mode import no_grad
 from ...errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
 from ...ops import dropout as dropout_ops
 from ...ops import elementwise, inplace, linalg, ordering
@@ -40,9 +43,9 @@ def embedding(
         input: Integer tensor of any shape; the numbers of the rows.
         weight: f[num_embeddings, embedding_dim].
         padding_idx: Number of a row that gets no gradient.
-        max_norm: Not supported; clip the weight itself.
-        norm_type: Belongs to `max_norm`.
-        scale_grad_by_freq: Not supported.
+        max_norm: Rows with a larger norm are scaled down to it first, in place.
+        norm_type: Order of that norm.
+        scale_grad_by_freq: Divide the gradient of a row by how often it occurs.
         sparse: Gradients are dense here; accepted and ignored.
 
     Returns:
@@ -53,11 +56,6 @@ def embedding(
         IndexRangeError: A number is outside of the table (checked on the CPU).
     """
     need_tensor("embedding", "the input", input)
-    if max_norm is not None or scale_grad_by_freq:
-        raise ArgumentError(
-            "embedding: max_norm and scale_grad_by_freq are not supported. "
-            "Renormalise weight.data after the optimizer step instead."
-        )
     if input.dtype.is_floating_point or input.dtype.category == 0:
         raise DtypeError(
             f"embedding: the input must hold whole numbers. Got {describe(input)}. Use .long()."
@@ -73,14 +71,44 @@ def embedding(
             f"embedding: row numbers must be from 0 to {rows - 1}. "
             f"Got {int(index.min())} to {int(index.max())}. Enlarge num_embeddings."
         )
-    if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise ArgumentError(
-                f"embedding: padding_idx must be from {-rows} to {rows - 1}. Got {padding_idx}."
-            )
-        padding_idx %= rows
+    padding = table_row("embedding", padding_idx, rows)
     # The gradient needs the numbers as they are now, whatever is written to the input later.
-    return lookup(weight, index=index.copy(), padding=padding_idx, rows=rows)
+    index = index.copy()
+    if max_norm is not None:
+        renormalise(weight, index, max_norm, norm_type)
+    scale = frequency_scale(weight, index) if scale_grad_by_freq else None
+    return lookup(weight, index=index, padding=padding, rows=rows, scale=scale)
+
+
+def table_row(name: str, number: int | None, rows: int) -> int | None:
+    """The number of a row, counted from the front.
+
+    Raises:
+        ArgumentError: There is no such row.
+    """
+    if number is None:
+        return None
+    if not -rows <= number < rows:
+        raise ArgumentError(
+            f"{name}: padding_idx must be from {-rows} to {rows - 1}. Got {number}."
+        )
+    return number % rows
+
+
+def renormalise(weight: Tensor, index: Any, max_norm: float, norm_type: float) -> None:
+    """Scales the rows of `weight` that are used and longer than `max_norm` down to it."""
+    used = backend.namespace(index).unique(index)
+    with no_grad():
+        rows = weight.detach()[wrap(used)]
+        norms = rows.norm(norm_type, 1, True)
+        scaled = rows * (max_norm / (norms + 1e-7))
+        weight.detach()[wrap(used)] = elementwise.where(norms > max_norm, scaled, rows)
+
+
+def frequency_scale(weight: Tensor, index: Any) -> Any:
+    """1 over the number of times that each entry of `index` occurs, in the dtype of `weight`."""
+    counts = backend.namespace(index).bincount(index.reshape(-1), minlength=weight.shape[0])
+    return (1 / counts[index]).astype(weight._array.dtype)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -80,6 +80,11 @@ def _padding(rng: np.random.Generator) -> Call:
     low = -2 if rng.random() < 0.3 else 0
     widths = tuple(int(n) for n in rng.integers(low, 4, 2 * axes))
     x = array(rng, *image(rng, axes, 2, 5))
+    if mode != "constant":
+        for i in range(min(axes, x.ndim)):
+            left = x.shape[-1 - i] + min(0, *widths[2 * i : 2 * i + 2])
+            if left < 1 or max(widths[2 * i : 2 * i + 2]) > left:  # torch reads what is not there
+                widths = tuple(max(n, 0) for n in widths)
     value = {"value": 1.5} if mode == "constant" and rng.random() < 0.5 else {}
     return named("pad", [x], widths, mode=mode, **value)
 

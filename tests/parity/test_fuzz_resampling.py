@@ -14,6 +14,17 @@ MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear
 FITTING = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 
 
+def _width(x: Any, options: dict[str, Any]) -> int:
+    """The length of the last axis of the result."""
+
+    def last(value: Any) -> Any:
+        return value[-1] if isinstance(value, tuple) else value
+
+    if "size" in options:
+        return int(last(options["size"]))
+    return int(x.shape[-1] * last(options.get("scale_factor", 1)))
+
+
 def _interpolation(rng: np.random.Generator) -> Call:
     mode = one_of(rng, *MODES)
     axes = FITTING.get(mode, int(rng.integers(1, 4))) if rng.random() < 0.95 else 2
@@ -31,7 +42,8 @@ def _interpolation(rng: np.random.Generator) -> Call:
             options["recompute_scale_factor"] = one_of(rng, True, False)
     if rng.random() < 0.5 and (mode in FITTING or rng.random() < 0.1):
         options["align_corners"] = one_of(rng, True, False)
-    if rng.random() < 0.3 and (mode in ("bilinear", "bicubic") or rng.random() < 0.1):
+    wide = _width(x, options) != 1  # torch repeats the first row for images of width 1
+    if wide and rng.random() < 0.3 and (mode in ("bilinear", "bicubic") or rng.random() < 0.1):
         options["antialias"] = True
     return named("interpolate", [x], **options)
 

@@ -113,7 +113,8 @@ class TaskModule(Hooks, nn.Module):
         Args:
             name: Name of the metric. With on_step and on_epoch both set, the values are called
                 `name_step` and `name_epoch`.
-            value: A number or a tensor with one element.
+            value: A number, a tensor with one element, or an object of `minitorch.metrics`, which
+                is computed and reset at the end of the epoch.
             prog_bar: Show it in the progress bar.
             logger: Send it to the loggers.
             on_step: Keep the value of this batch. Default: in training batches.

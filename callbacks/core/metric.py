@@ -63,6 +63,9 @@ class Metric:
 
     Sums are Python floats (float64) on the CPU. On a GPU values wait as device scalars, so that
     logging never waits for the device; they are read together at the end of the epoch.
+
+    Attributes:
+        source: The metric object that was logged, if one was: it holds the epoch's aggregate.
     """
 
     __slots__ = (
@@ -78,6 +81,7 @@ class Metric:
         "pending",
         "reduce",
         "scope",
+        "source",
         "stamp",
         "step",
         "step_key",
@@ -109,6 +113,7 @@ class Metric:
         self.stamp = -1
         self.step = -1
         self.window = -1
+        self.source: Any = None
         self.reset()
 
     def _check(self, name: str) -> None:
@@ -136,6 +141,9 @@ class Metric:
 
     def reset(self) -> None:
         """Starts a new epoch; the last values stay readable."""
+        if self.source is not None:
+            self.source.reset()
+            self.source = None
         self.total = _START[self.reduce]
         self.count = 0.0
         self.pending: list[tuple[Any, float]] = []
@@ -165,6 +173,10 @@ class Metric:
 
     def aggregate(self) -> float | None:
         """The exact aggregate of what was added since `reset`; waits for a GPU."""
+        if self.source is not None:
+            if not self.source.updates:
+                return None
+            return to_float(scalar(self.name, self.source.compute()))
         self._collapse()
         if not self.count:
             return None

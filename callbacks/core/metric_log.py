@@ -18,6 +18,7 @@ from minitorch.callbacks.core.metric import (
     scalar,
     to_float,
 )
+from minitorch.callbacks.core.metric_objects import MetricObjects, batch_value, is_metric
 from minitorch.errors import ArgumentError, TrainerError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class MetricLog(Callback):
         self._window = 0
         self._kept: list[tuple[Metric, dict[str, Any]]] = []
         self._partial: dict[str, int] = {}
+        self._objects = MetricObjects()
 
     @property
     def state_key(self) -> str:
@@ -69,6 +71,7 @@ class MetricLog(Callback):
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         self.logged, self.suffix = {}, ""
+        self._objects.find(module)
         if stage == "fit":
             self.history, self._tables, self._alone = {}, {}, None
             self._partial = {}
@@ -94,7 +97,11 @@ class MetricLog(Callback):
         metric = self._table.get(name)
         if metric is None or metric.flags != flags or metric.scope is not self.scope:
             metric = self._declare(name, flags)
+        source = None
         if type(value) is not float:
+            if is_metric(value):
+                source = value
+                value = batch_value(name, source) if metric.on_step else 0.0
             value = scalar(name, value)
         if metric.window != self._window:
             self._keep(metric)
@@ -102,23 +109,43 @@ class MetricLog(Callback):
         metric.fresh = True
         self._stamp += 1
         metric.stamp = self._stamp
+        if source is not None:
+            self._check_source(metric, source)
+            metric.source = source
         if metric.on_epoch:
             if metric.closed:
                 metric.closed = False
-            metric.add(value, self._weight(metric, batch_size))
+            if source is None:
+                metric.add(value, self._weight(metric, batch_size))
             if self.final and self._phase != "sanity":
                 self._write_late(metric)
+
+    def _check_source(self, metric: Metric, source: Any) -> None:
+        """Raises where the epoch's aggregate would mix several sources."""
+        for other in self._table.values():
+            if other is not metric and other.source is source:
+                raise TrainerError(
+                    f"log({metric.name!r}): a metric object has one name, under which it is "
+                    f"computed and reset. Got that of {other.name!r}. Log it once."
+                )
+        if metric.count or (metric.source is not None and metric.source is not source):
+            raise TrainerError(
+                f"log({metric.name!r}): one metric object stands behind a name in an epoch. Got "
+                "another object or numbers before. Use two names."
+            )
 
     def begin_window(self) -> None:
         """From here on each training metric is kept as it was before its first new value."""
         self._window += 1
         self._kept = []
+        self._objects.keep()
 
     def rewind_window(self) -> None:
         """Takes back what training logged since `begin_window`."""
         for metric, state in self._kept:
             for key, value in state.items():
                 setattr(metric, key, value)
+        self._objects.rewind()
         self.begin_window()
 
     def _keep(self, metric: Metric) -> None:
@@ -178,6 +205,7 @@ class MetricLog(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._epoch_start = trainer.position.global_step
+        self._objects.find(module)
 
     def on_train_batch_end(
         self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
@@ -232,6 +260,8 @@ class MetricLog(Callback):
         step = trainer.position.global_step
         for metric in self._table.values():
             value = metric.close(step) if metric.on_epoch else None
+            if metric.source is not None:  # it was logged for steps only, or not updated
+                metric.reset()
             if value is not None and metric.to_logger:
                 values[metric.epoch_key] = value
         self._write(trainer, values, step)
@@ -333,7 +363,7 @@ class MetricLog(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         tables = {
-            phase: {name: _pack(metric) for name, metric in table.items()}
+            phase: {name: self._packed(metric) for name, metric in table.items()}
             for phase, table in self._tables.items()
             if phase != "sanity"
         }
@@ -350,7 +380,12 @@ class MetricLog(Callback):
             "flushed": self._flushed,
             "epoch_start": self._epoch_start,
             "stamp": self._stamp,
+            "objects": self._objects.state_dict(),
         }
+
+    def _packed(self, metric: Metric) -> dict[str, Any]:
+        path = None if metric.source is None else self._objects.path_of(metric.source)
+        return {**_pack(metric), "source": path}
 
     def _whole_history(self) -> Iterator[tuple[str, list[tuple[int, float]]]]:
         """The history without what an epoch that is still open gave."""
@@ -366,6 +401,12 @@ class MetricLog(Callback):
             for phase, table in state_dict["tables"].items()
         }
         self._table = self._tables.get(self._phase, {})
+        if self._trainer is not None:
+            self._objects.find(self._trainer.module)
+        self._objects.load_state_dict(state_dict.get("objects", {}))
+        for phase, table in state_dict["tables"].items():
+            for name, state in table.items():
+                self._tables[phase][name].source = self._objects.found.get(state.get("source"))
         self.history = {
             name: list(zip(points["step"].tolist(), points["value"].tolist(), strict=True))
             for name, points in state_dict["history"].items()

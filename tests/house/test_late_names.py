@@ -10,7 +10,15 @@ import minitorch as mt
 from minitorch.lazy import lazy
 from minitorch.ops import late
 
-PACKAGES = ["minitorch", "minitorch.nn", "minitorch.nn.functional"]
+PACKAGES = [
+    "minitorch",
+    "minitorch.nn",
+    "minitorch.nn.functional",
+    "minitorch.optim",
+    "minitorch.optim.lr_scheduler",
+    "minitorch.distributions",
+    "minitorch.metrics",
+]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend
-from ..errors import DtypeError, GraphError, ShapeError, describe
+from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
@@ -342,9 +342,10 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
-    materialize_grads: bool = False,
     is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` with respect to `inputs`; `.grad` stays untouched.
 
@@ -354,6 +355,7 @@ def grad(
         grad_outputs: As `grad_tensors` of `backward`.
         retain_graph: Keep saved values. Default: `create_graph`.
         create_graph: Record the gradients, for higher derivatives.
+        only_inputs: True; `.grad` of other leaves is never touched.
         allow_unused: Give None for an input that the outputs do not depend on.
         materialize_grads: Give zeros instead of None.
         is_grads_batched: `grad_outputs` hold several gradients along a first axis, and so do the
@@ -364,7 +366,13 @@ def grad(
 
     Raises:
         GraphError: An input is not part of the graph and `allow_unused` is not set.
+        ArgumentError: `only_inputs` is False.
     """
+    if not only_inputs:
+        raise ArgumentError(
+            "grad: only the gradients of the inputs are computed. Got only_inputs=False. "
+            "Call backward() to accumulate into every leaf."
+        )
     outputs, inputs = _listed(outputs), _listed(inputs)
     if is_grads_batched:
         last = create_graph, bool(allow_unused), materialize_grads

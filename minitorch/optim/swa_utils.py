@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -99,16 +98,17 @@ class AveragedModel(Module):
                 for average, weight in pairs:
                     average.copy_(function(average, weight, self.n_averaged.to(average.device)))
             if not self.use_buffers:
-                for here, there in zip(self.module.buffers(), model.buffers(), strict=True):
+                for here, there in self._buffer_pairs(model):
                     here.detach().copy_(there.detach().to(here.device))
             self.n_averaged.add_(1)
 
     def _pairs(self, model: Module) -> list[tuple[Any, Any]]:
         """Each averaged tensor with the model's, on one device."""
-        ours, theirs = (
-            list(itertools.chain(m.parameters(), m.buffers() if self.use_buffers else ()))
-            for m in (self.module, model)
-        )
+        ours, theirs = list(self.module.parameters()), list(model.parameters())
+        if self.use_buffers:
+            for here, there in self._buffer_pairs(model):
+                ours.append(here)
+                theirs.append(there)
         if [t.shape for t in ours] != [t.shape for t in theirs]:
             raise ShapeError(
                 "AveragedModel.update_parameters: the model must have the parameters that are "
@@ -116,6 +116,11 @@ class AveragedModel(Module):
                 "new AveragedModel of this model."
             )
         return [(a.detach(), w.detach().to(a.device)) for a, w in zip(ours, theirs, strict=True)]
+
+    def _buffer_pairs(self, model: Module) -> list[tuple[Any, Any]]:
+        """Each buffer with the model's of that name; what only one of them keeps is passed over."""
+        theirs = dict(model.named_buffers())
+        return [(b, theirs[name]) for name, b in self.module.named_buffers() if name in theirs]
 
     def _all_at_once(self, pairs: list[tuple[Any, Any]]) -> None:
         assert self.multi_avg_fn is not None

@@ -189,6 +189,7 @@ TABLE: list[tuple[str, Program, type[Exception], str]] = [
     ),
     ("no inputs", lambda: (g(1) * 1).backward(inputs=[]), mt.GraphError, "`inputs` is empty"),
     ("grad input", lambda: autograd.grad(g(1) * 1, f(1)), mt.GraphError, "Input 0.*does not"),
+    ("only_inputs", lambda: autograd.grad(g(1), g(1), only_inputs=False), ValueError, "backward"),
     ("grad unused", lambda: autograd.grad(g(1) * 1, g(1)), mt.GraphError, "allow_unused=True"),
     ("grad shape", lambda: setattr(g(2), "grad", f(3)), mt.ShapeError, "shape and dtype of its"),
     ("data", lambda: setattr(g(2), "data", 3), mt.DtypeError, "a Tensor is needed"),

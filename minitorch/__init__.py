@@ -240,6 +240,7 @@ from .random import Generator, get_rng_state, initial_seed, manual_seed, seed, s
 from .tensor import Parameter, Size, Tensor
 
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
+cfloat, cdouble = complex64, complex128
 bool = bool_
 
 # NumPy's notes on overflow and NaN inside of operations; PyTorch gives none.

@@ -40,7 +40,7 @@ FUNCTIONS: dict[str, str] = {
     "solving": "cholesky_inverse cholesky_solve det inverse logdet pinverse slogdet "
     "triangular_solve",
     "decomposition": "cholesky",
-    "old_decompositions": "qr svd",
+    "old_decompositions": "lu_solve qr svd",
     "matrix_functions": "matrix_exp matrix_power",
     "spectrogram": "istft stft",
     "windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
@@ -49,7 +49,8 @@ FUNCTIONS: dict[str, str] = {
 # File in this folder: the names that are methods of Tensor.
 METHODS: dict[str, str] = {
     "medians": "median nanmedian",
-    "complex_numbers": "adjoint angle conj conj_physical is_conj isreal resolve_conj sgn",
+    "complex_numbers": "adjoint angle cdouble cfloat conj conj_physical is_conj isreal "
+    "resolve_conj sgn",
     "maths": "addcdiv addcdiv_ addcmul addcmul_ lerp lerp_ copysign copysign_ deg2rad deg2rad_ "
     "fix fix_ float_power float_power_ fmax fmin frac frac_ frexp gcd gcd_ greater greater_equal "
     "heaviside heaviside_ hypot hypot_ isneginf isposinf lcm lcm_ ldexp ldexp_ less less_equal "
@@ -82,7 +83,7 @@ METHODS: dict[str, str] = {
     "solving": "cholesky_inverse cholesky_solve det inverse logdet pinverse slogdet "
     "triangular_solve",
     "decomposition": "cholesky",
-    "old_decompositions": "qr svd",
+    "old_decompositions": "lu_solve qr svd",
     "matrix_functions": "matrix_exp matrix_power",
     "spectrogram": "istft stft",
 }

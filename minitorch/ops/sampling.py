@@ -38,6 +38,15 @@ def _float_of(dtype: Any) -> Any:
     return np.float64 if d is dtypes.float64 else np.float32
 
 
+def _drawn(values: Any, sizes: tuple[int, ...], dtype: Any, scale: float) -> Any:
+    """`values(sizes)`; for complex dtypes two of them, times `scale`, as the parts."""
+    if dtype is None or not dtypes.of(dtype).is_complex:
+        return values(sizes, dtype=_float_of(dtype))
+    part = np.float64 if dtypes.of(dtype) is dtypes.complex128 else np.float32
+    pairs = values((*sizes, 2), dtype=part) * part(scale)
+    return pairs.view(dtypes.of(dtype).numpy)[..., 0]
+
+
 def rand(
     *args: Any,
     size: Any = None,
@@ -47,7 +56,7 @@ def rand(
     requires_grad: bool = False,
 ) -> Any:
     """Uniform numbers from [0, 1)."""
-    array = draw(generator).random(shape.sizes_of(args, size), dtype=_float_of(dtype))
+    array = _drawn(draw(generator).random, shape.sizes_of(args, size), dtype, 1)
     return _made(np.asarray(array), dtype, device, requires_grad)
 
 
@@ -60,7 +69,8 @@ def randn(
     requires_grad: bool = False,
 ) -> Any:
     """Numbers from the standard normal distribution."""
-    array = draw(generator).standard_normal(shape.sizes_of(args, size), dtype=_float_of(dtype))
+    sizes = shape.sizes_of(args, size)
+    array = _drawn(draw(generator).standard_normal, sizes, dtype, math.sqrt(0.5))
     return _made(np.asarray(array), dtype, device, requires_grad)
 
 

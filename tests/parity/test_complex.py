@@ -141,6 +141,25 @@ def test_parts_can_be_assigned() -> None:
     assert z.tolist() == [5 + 7j]
 
 
+def test_random_numbers_have_the_moments_of_torchs() -> None:
+    z = mt.randn(4000, dtype=mt.cfloat)
+    assert z.dtype is mt.complex64
+    assert abs(z.abs().square().mean().item() - 1) < 0.1
+    assert abs(z.real.square().mean().item() - 0.5) < 0.05
+    u = mt.rand(3, 4, dtype=mt.cdouble)
+    assert u.shape == (3, 4)
+    assert bool(((u.real >= 0) & (u.imag < 1)).all())
+    assert mt.randn_like(u).dtype is mt.complex128
+
+
+def test_conversions() -> None:
+    x = mt.ones(2)
+    assert x.cfloat().dtype is mt.cfloat
+    assert x.cdouble().dtype is mt.cdouble
+    with pytest.warns(Warning, match="discards the imaginary part"):
+        assert (x * (2 + 1j)).float().tolist() == [2.0, 2.0]
+
+
 def test_printing() -> None:
     assert repr(mt.tensor([1 + 2j, 3 - 1j])) == "tensor([1.+2.j, 3.-1.j])"
     assert repr(mt.tensor([0.5 + 2j])) == "tensor([0.5000+2.0000j])"

@@ -256,6 +256,11 @@ SOLVING = [
     _row("lu_factor", lambda m, x: m.linalg.lu_factor(x)[0], (((3, 3),), ((3, 5),), ((5, 3),))),
     _row("lu pivots", lambda m, x: m.linalg.lu_factor(x)[1], SQUARE[:2], exempt=NO_GRAD),
     _row(
+        "lu_solve old",
+        lambda m, a, b: _old("lu_solve", m, b, *m.linalg.lu_factor(regular(m, a))),
+        (((3, 3), (3, 2)),),
+    ),
+    _row(
         "lu_solve",
         lambda m, a, b: m.linalg.lu_solve(*m.linalg.lu_factor(regular(m, a)), b),
         (((3, 3), (3, 2)),),

@@ -130,7 +130,8 @@ class Tensor(Conversions):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """True if the elements lie in row order, or in that of a channels-last format."""
         if getattr(memory_format, "name", "").startswith("channels_last"):
-            return bool(self.movedim(1, -1)._array.flags.c_contiguous)
+            fits = self.ndim == (5 if memory_format.name.endswith("3d") else 4)
+            return fits and bool(self.movedim(1, -1)._array.flags.c_contiguous)
         return bool(self._array.flags.c_contiguous)
 
     @property

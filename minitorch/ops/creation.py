@@ -40,7 +40,14 @@ def _empty(sizes: Any, dtype: Any, where: Any, fill: Any) -> Any:
     return backend.transfer(array, get_default_device() if where is None else device(where))
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """A new leaf with a copy of `data`.
 
     Args:
@@ -146,21 +153,40 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def zeros(
-    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *args: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Zeros of the given shape."""
     return _placed(_empty(shape.sizes_of(args, size), dtype, device, 0), None, requires_grad)
 
 
 def ones(
-    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *args: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Ones of the given shape."""
     return _placed(_empty(shape.sizes_of(args, size), dtype, device, 1), None, requires_grad)
 
 
 def empty(
-    *args: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *args: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    memory_format: Any = None,
 ) -> Any:
     """A tensor of the given shape with arbitrary values."""
     return _placed(_empty(shape.sizes_of(args, size), dtype, device, None), None, requires_grad)
@@ -173,6 +199,8 @@ def full(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """A tensor filled with one value, in the dtype of the value."""
     if isinstance(fill_value, primitive.Tensor):
@@ -183,7 +211,14 @@ def full(
 
 
 def _like(name: str, input: Any, options: dict[str, Any]) -> dict[str, Any]:
-    unknown = set(options) - {"dtype", "device", "requires_grad", "memory_format"}
+    unknown = set(options) - {
+        "dtype",
+        "device",
+        "requires_grad",
+        "memory_format",
+        "layout",
+        "pin_memory",
+    }
     if unknown:
         raise TypeError(f"{name}: unknown option {sorted(unknown)[0]!r}.")
     dtype, where = options.get("dtype"), options.get("device")
@@ -222,6 +257,8 @@ def arange(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """`start, start + step, …` below `end`; int64 if all three are whole, else floating.
 
@@ -258,6 +295,8 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """`steps` evenly spaced values from `start` to `end`, both included."""
     if steps < 0:
@@ -279,6 +318,8 @@ def eye(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Ones on the main diagonal of an n×m matrix, zeros elsewhere."""
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)

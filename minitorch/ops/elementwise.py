@@ -478,7 +478,7 @@ def clamp_max(input: Any, max: Any) -> Any:
     return clamp(input, max=max)
 
 
-def clone(input: Any) -> Any:
+def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy with its own memory; gradients pass through."""
     return finish(CLONE, input._array.copy(), (input,), primitive.NO_PARAMS)
 

@@ -150,7 +150,10 @@ class TensorMethods:
     exp, exp2, expm1 = el.exp, el.exp2, el.expm1
     log, log2, log10, log1p = el.log, el.log2, el.log10, el.log1p
     sin, cos, tan = el.sin, el.cos, el.tan
-    asin, acos, atan, atan2 = el.asin, el.acos, el.atan, el.atan2
+    asin = arcsin = el.asin
+    acos = arccos = el.acos
+    atan = arctan = el.atan
+    atan2 = arctan2 = el.atan2
     sinh, cosh, tanh = el.sinh, el.cosh, el.tanh
     asinh, acosh, atanh = el.asinh, el.acosh, el.atanh
     sigmoid, relu, erf, logaddexp = el.sigmoid, el.relu, el.erf, el.logaddexp
@@ -159,6 +162,7 @@ class TensorMethods:
     logical_and, logical_or, logical_xor = cmp.logical_and, cmp.logical_or, cmp.logical_xor
     logical_not, bitwise_not, bitwise_and = cmp.logical_not, cmp.bitwise_not, cmp.bitwise_and
     bitwise_or, bitwise_xor = cmp.bitwise_or, cmp.bitwise_xor
+    bitwise_left_shift, bitwise_right_shift = cmp.bitwise_left_shift, cmp.bitwise_right_shift
     isnan, isinf, isfinite, signbit = cmp.isnan, cmp.isinf, cmp.isfinite, cmp.signbit
     isclose, allclose, equal = cmp.isclose, cmp.allclose, cmp.equal
     maximum, minimum = el.maximum, el.minimum

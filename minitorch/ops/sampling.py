@@ -54,6 +54,8 @@ def rand(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Uniform numbers from [0, 1)."""
     array = _drawn(draw(generator).random, shape.sizes_of(args, size), dtype, 1)
@@ -67,6 +69,8 @@ def randn(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Numbers from the standard normal distribution."""
     sizes = shape.sizes_of(args, size)
@@ -83,6 +87,8 @@ def randint(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:
     """Whole numbers from `[low, high)`; `randint(high, size)` starts at 0.
 
@@ -99,10 +105,19 @@ def randint(
     return _made(np.asarray(array), dtypes.int64 if dtype is None else dtype, device, requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+def randperm(
+    n: int,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
     """The numbers 0 to n-1 in random order."""
     array = draw(generator).permutation(n)
-    return _made(array, dtypes.int64 if dtype is None else dtype, device, False)
+    return _made(array, dtypes.int64 if dtype is None else dtype, device, requires_grad)
 
 
 def _like(input: Any, options: dict[str, Any]) -> dict[str, Any]:

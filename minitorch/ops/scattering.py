@@ -166,7 +166,7 @@ def _scatter_reduce(
     base, source = input, input._array.shape
     # How many elements arrive at each place decides over means and over places left alone.
     ones = wrap(backend.namespace(i).ones(i.shape, dtype=np.int32))
-    arrived = None
+    arrived: Any = None
     if reduce == "mean" or not include_self:
         arrived = _summed(ones, axis, i, source)
     if not include_self:

@@ -7,10 +7,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .. import backend
+from .. import backend, dtypes
 from ..errors import ArgumentError, AxisError, ShapeError, describe
 from .numpy_names import renamed
-from .primitive import Primitive, raw
+from .primitive import Primitive, raw, version_of, wrap
 
 
 def axis_of(name: str, ndim: int, dim: int) -> int:
@@ -91,11 +91,13 @@ def reshape(input: Any, *args: Any, shape: Any = None) -> Any:
 
 
 def view(input: Any, *args: Any, size: Any = None) -> Any:
-    """`reshape` that never copies.
+    """`reshape` that never copies; given a dtype, the same bytes read as that.
 
     Raises:
         ShapeError: The memory has another order, so that a copy would be needed.
     """
+    if len(args) == 1 and isinstance(args[0], dtypes.dtype):
+        return _read_as(input, args[0])
     target = _filled("view", input, sizes_of(args, size))
     out = _RESHAPE(input, shape=target, source=shape_of(input))
     if out._view is None and out._array.size:
@@ -103,6 +105,18 @@ def view(input: Any, *args: Any, size: Any = None) -> Any:
             f"view: {describe(input)} cannot be seen as {target} without copying, because its "
             "axes were reordered. Use reshape, or contiguous() first."
         )
+    return out
+
+
+def _read_as(input: Any, dtype: dtypes.dtype) -> Any:
+    try:
+        out = wrap(input._array.view(dtype.numpy))
+    except ValueError as error:
+        raise ShapeError(
+            f"view: the last axis must be contiguous and hold whole elements of {dtype}. "
+            f"Got {describe(input)}: {error}"
+        ) from None
+    out._version = version_of(input)
     return out
 
 
@@ -299,7 +313,7 @@ def broadcast_to(input: Any, shape: Sequence[int]) -> Any:
     return _BROADCAST(input, shape=target, source=source)
 
 
-def expand(input: Any, *args: Any, size: Any = None) -> Any:
+def expand(input: Any, *args: Any, size: Any = None, implicit: bool = False) -> Any:
     """`broadcast_to` where -1 keeps the length of an axis."""
     target, source = sizes_of(args, size), shape_of(input)
     offset = len(target) - len(source)
@@ -450,8 +464,8 @@ def pad_constant(input: Any, widths: Sequence[tuple[int, int]], value: float = 0
     return _PAD(input, widths=tuple(widths), value=value)
 
 
-def contiguous(input: Any) -> Any:
-    """The tensor itself if its memory is in row order, else a copy."""
+def contiguous(input: Any, memory_format: Any = None) -> Any:
+    """The tensor itself if its memory is in row order, else a copy; formats are not followed."""
     return input if input._array.flags.c_contiguous else input.clone()
 
 

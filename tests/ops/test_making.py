@@ -22,6 +22,26 @@ def test_memory() -> None:
     assert x.tolist() == [[0, 1, 2], [3, 0, 5]]
 
 
+def test_formats_and_layouts_are_accepted() -> None:
+    options: dict[str, Any] = {"layout": mt.strided, "pin_memory": False}
+    for made in (mt.zeros(2, **options), mt.rand(2, **options), mt.arange(2, **options)):
+        assert made.shape == (2,)
+    x = mt.zeros_like(mt.ones(2), memory_format=mt.preserve_format)
+    assert (
+        x.contiguous(memory_format=mt.channels_last).clone(memory_format=mt.channels_last) is not x
+    )
+
+
+def test_bytes_read_as_another_dtype() -> None:
+    x = mt.ones(2)
+    bits = x.view(mt.int32)
+    assert bits.tolist() == [0x3F800000] * 2
+    bits.zero_()
+    assert x.tolist() == [0.0, 0.0]
+    with pytest.raises(mt.ShapeError, match="hold whole elements of minitorch.float64"):
+        mt.ones(3).view(mt.float64)
+
+
 def test_values() -> None:
     assert mt.scalar_tensor(2).dtype is mt.float32
     x = mt.ones(2)

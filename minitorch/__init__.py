@@ -261,8 +261,8 @@ _HOLDERS = {
     "is_deterministic_algorithms_warn_only_enabled set_float32_matmul_precision "
     "use_deterministic_algorithms",
     "kernels.threads": "get_num_threads set_num_threads",
-    "nn.functional": "bilinear celu celu_ dropout hardshrink prelu rrelu rrelu_ selu selu_ threshold "
-    "threshold_",
+    "nn.functional": "bilinear celu celu_ dropout hardshrink prelu rrelu rrelu_ selu selu_ "
+    "threshold threshold_",
     "nn.functional.conv": "conv1d conv2d conv3d",
     "nn.functional.norm": "cosine_similarity group_norm layer_norm rms_norm",
     "nn.functional.pool": "adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d",

@@ -40,6 +40,7 @@ _HOLDERS = {
     "check": "gradcheck gradgradcheck",
     "engine": "backward grad",
     "function": "Function once_differentiable",
+    "threads": "set_multithreading_enabled",
     "variable": "Variable",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS, ("function", "functional", "graph", "profiler"))

@@ -13,10 +13,16 @@ from .grad_hooks import watchers
 from .handle import RemovableHandle
 from .mode import state
 from .node import Node
-from .saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from .saved import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 
 __all__ = [
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "increment_version",
     "register_multi_grad_hook",

@@ -26,7 +26,7 @@ class saved_tensors_hooks:
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self._pair = (pack_hook, unpack_hook)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         if _disabled:
             raise GraphError(_disabled[-1])
         state.saved_hooks = (*state.saved_hooks, self._pair)
@@ -49,6 +49,17 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(
             lambda t: (t.device, t.detach().cpu()), lambda packed: packed[1].to(packed[0])
         )
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Inside, operations save copies, so that what they saved may be changed in place later."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda t: t.detach().clone(), lambda t: t)
+
+    def __enter__(self) -> Any:
+        super().__enter__()
+        return self
 
 
 _disabled: list[str] = []

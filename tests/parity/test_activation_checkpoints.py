@@ -131,6 +131,30 @@ class TestRepetition:
 
         assert grads_of(lambda: checkpoint(part, x), x) == grads_of(lambda: part(x), x)
 
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Softmax(-1)),
+            lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 3), nn.GroupNorm(1, 2)),
+            lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0),
+        ],
+    )
+    def test_second_gradients_of_compiled_bodies(self, make):
+        net, x = make(), mt.rand(3, 4, requires_grad=True)
+
+        def penalty(call):
+            mt.manual_seed(2)
+            (g,) = mt.autograd.grad((call() ** 3).sum(), x, create_graph=True)
+            return (g**2).sum()
+
+        params = [x, *net.parameters()]
+        plain, again = (
+            mt.autograd.grad(penalty(call), params, allow_unused=True, materialize_grads=True)
+            for call in (lambda: net(x), lambda: checkpoint(net, x))
+        )
+        for a, b in zip(plain, again, strict=True):
+            assert a.tolist() == b.tolist()
+
     def test_other_numbers_on_request(self):
         x = mt.rand(50, requires_grad=True)
 

@@ -131,6 +131,19 @@ def disabled(T):
         return text
 
 
+def mutated(T):
+    x = filled(T, 3).requires_grad_()
+    with T.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.exp()
+        z = (y * y.sin()).exp()
+        with T.no_grad():
+            y.zero_()
+            z.mul_(2)
+        with T.autograd.set_multithreading_enabled(False):
+            z.sum().backward()
+    return x.grad
+
+
 def multi(T):
     seen = []
     a, b, c = (filled(T, 2, start=float(i)).requires_grad_() for i in range(3))
@@ -264,7 +277,7 @@ class Programs:
 
 
 PROGRAMS = [tensor_hooks, retained_with_graph, node_hooks, next_functions, packing]
-PROGRAMS += [inner_packing_wins, parameters_are_seen_as_such, on_cpu, disabled, multi]
+PROGRAMS += [inner_packing_wins, mutated, parameters_are_seen_as_such, on_cpu, disabled, multi]
 PROGRAMS += [getattr(Programs(), name) for name in vars(Programs) if name[0] != "_"]
 
 

@@ -12,6 +12,7 @@ from .dataset import (
     Subset,
     TensorDataset,
 )
+from .distributed import DistributedSampler
 from .loader import DataLoader
 from .samplers import (
     BatchSampler,
@@ -31,6 +32,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "EpochSampler",
     "IterableDataset",
     "RandomSampler",

@@ -106,10 +106,7 @@ def _check_workers(loader: Any) -> None:
             f"multiprocessing_context must be 'spawn'. Got {method!r}. "
             "Threads of the compiled kernels do not survive a fork."
         )
-    if loader.in_order is not True:
-        raise ArgumentError(
-            f"in_order must be True: batches always come in their order. Got {loader.in_order!r}."
-        )
+    checked_flag("in_order", loader.in_order)
 
 
 def check_data(loader: Any) -> None:

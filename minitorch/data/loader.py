@@ -89,7 +89,7 @@ class DataLoader(Generic[T_co]):
         persistent_workers: keep the workers between epochs; by default processes are kept (and
             started anew if the pickled dataset has changed), threads are not.
         pin_memory_device: accepted, as `pin_memory`.
-        in_order: accepted if True.
+        in_order: accepted; batches always come in their order.
         worker_type: "thread", or "process" for Python code that holds the interpreter lock.
         spread_last: spread a remainder over all batches, so that sizes differ by at most one.
 

@@ -47,7 +47,7 @@ ARGUMENTS = [
     ({"persistent_workers": True}, "persistent_workers needs workers"),
     ({"timeout": 3}, "timeout needs workers"),
     ({"multiprocessing_context": "fork"}, "must be 'spawn'. Got 'fork'"),
-    ({"in_order": False}, "in_order must be True"),
+    ({"in_order": 2}, "in_order must be True or False"),
     ({"collate_fn": 3}, "collate_fn must be a function. Got 3"),
     ({"generator": np.random.default_rng(0)}, "must be a minitorch.Generator. Got Generator"),
     ({"generator": 3}, "must be a minitorch.Generator. Got int"),

@@ -1,15 +1,11 @@
 """Downloads that are checked before they take a file's place."""
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import DataError
-
-_CHUNK_BYTES = 1 << 20
-_TIMEOUT_SECONDS = 60.0
+from ...io.fetch import fetch
 
 
 def has_sha256(path: Path, sha256: str) -> bool:
@@ -38,7 +34,7 @@ def download(urls: Sequence[str], path: Path, sha256: str) -> None:
     reasons = []
     for url in urls:
         try:
-            _download_one(url, path, sha256)
+            fetch(url, path, sha256)
             return
         except (OSError, ValueError) as error:  # URLError and socket errors are OSErrors
             reasons.append(f"{url}: {error}")
@@ -46,28 +42,3 @@ def download(urls: Sequence[str], path: Path, sha256: str) -> None:
         f"download: {path.name} could not be had from any of {len(urls)} places. "
         f"{'; '.join(reasons)}. Check the network, or put the file into {path.parent}."
     )
-
-
-def _download_one(url: str, path: Path, sha256: str) -> None:
-    import tempfile
-    from urllib.request import Request, urlopen
-
-    digest = hashlib.sha256()
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            request = Request(url, headers={"User-Agent": "minitorch"})
-            with urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
-                while chunk := response.read(_CHUNK_BYTES):
-                    digest.update(chunk)
-                    file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        if digest.hexdigest() != sha256:
-            raise ValueError(f"SHA-256 is {digest.hexdigest()}, expected {sha256}")
-        os.chmod(temporary, 0o644)  # mkstemp makes files for the owner only
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

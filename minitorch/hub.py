@@ -53,7 +53,7 @@ def download_url_to_file(
         url: http, https or file.
         dst: where it goes; its folder has to exist.
         hash_prefix: hex digits with which its SHA-256 must begin.
-        progress: show a bar, in a terminal.
+        progress: show how far it is, in a terminal.
 
     Raises:
         DataError: it cannot be had, or is another file than promised.
@@ -64,24 +64,29 @@ def download_url_to_file(
             f"download_url_to_file: url must begin with http, https or file. Got {url!r}."
         )
     path = Path(dst)
+    shown = progress and sys.stderr.isatty()
     try:
-        if not (progress and sys.stderr.isatty()):
-            fetch(url, path, hash_prefix)
-            return
-        from tqdm import tqdm
-
-        with tqdm(unit="B", unit_scale=True, desc=path.name) as bar:
-
-            def report(chunk_bytes: int, total_bytes: int | None) -> None:
-                bar.total = total_bytes
-                bar.update(chunk_bytes)
-
-            fetch(url, path, hash_prefix, report)
+        fetch(url, path, hash_prefix, _Line(path.name) if shown else None)
     except (OSError, ValueError) as error:
         raise DataError(
             f"download: {url} could not be had: {error}. Check the network, or put the file at "
             f"{path}."
         ) from error
+
+
+class _Line:
+    """One line that says how far a download is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._read = 0
+
+    def __call__(self, chunk_bytes: int, total_bytes: int | None) -> None:
+        self._read += chunk_bytes
+        whole = "" if total_bytes is None else f" of {total_bytes / 1e6:.1f}"
+        end = "\n" if self._read == total_bytes else ""
+        text = f"\r{self._name}: {self._read / 1e6:.1f}{whole} MB"
+        print(text, end=end, file=sys.stderr, flush=True)
 
 
 def load_state_dict_from_url(
@@ -100,7 +105,7 @@ def load_state_dict_from_url(
             `minitorch.save`.
         model_dir: the folder where it is kept; None for `checkpoints` in `get_dir()`.
         map_location: as for `load`.
-        progress: show a bar, in a terminal.
+        progress: show how far it is, in a terminal.
         check_hash: the file's name ends in the first digits of its SHA-256, as in
             `resnet18-f37072fd.pth`: check it.
         file_name: under which it is kept; None for that of the URL.

@@ -14,7 +14,7 @@ def fetch(
     url: str,
     path: Path,
     sha256: str | None = None,
-    report: Callable[[int, int | None], object] = lambda chunk_bytes, total_bytes: None,
+    report: Callable[[int, int | None], object] | None = None,
 ) -> None:
     """Get a file; a stopped or damaged download leaves nothing behind.
 
@@ -22,7 +22,8 @@ def fetch(
         url: where it is.
         path: where it goes.
         sha256: hex digits with which its SHA-256 must begin; None for no check.
-        report: called with the bytes of each piece, and those of the whole where they are known.
+        report: called with the bytes of each piece, and those of the whole where they are known;
+            None for no report.
 
     Raises:
         OSError: the network or the file system refused.
@@ -44,7 +45,8 @@ def fetch(
                     digest.update(chunk)
                     file.write(chunk)
                     read += len(chunk)
-                    report(len(chunk), total)
+                    if report is not None:
+                        report(len(chunk), total)
             if total is not None and read != total:
                 raise ValueError(f"it has {read} bytes, {total} were promised")
             file.flush()

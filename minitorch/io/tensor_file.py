@@ -192,10 +192,10 @@ def _write(filename: Path, arrays: dict[str, Any], metadata: dict[str, str]) -> 
             "data_offsets": [offset, end],
         }
         offset = end
-    text = json.dumps(fields, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    header = json.dumps(fields, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
     with replacing(filename) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(len(header).to_bytes(8, "little") + header)
         for name in ordered:
             file.write(bytes_of(arrays[name]))
 

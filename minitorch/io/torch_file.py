@@ -23,7 +23,7 @@ from minitorch.errors import CheckpointError
 from minitorch.ops.primitive import wrap
 from minitorch.tensor import Parameter, Size, Tensor
 
-from .container import damaged
+from .container import damaged, flat_bytes
 from .pickle_machine import Call, read_pickle, refused
 
 Locate = Callable[[str], device | None]
@@ -135,7 +135,7 @@ class _Archive:
             raise damaged(self._where, f"{info.filename!r} is encrypted")
         memory = np.empty(info.file_size, np.uint8)
         with self._archive.open(info) as entry:
-            if entry.readinto(memoryview(memory)) != info.file_size:  # type: ignore[attr-defined]
+            if entry.readinto(flat_bytes(memory)) != info.file_size:  # type: ignore[attr-defined]
                 raise damaged(self._where, f"it ends within {info.filename!r}")
             entry.read(1)  # the checksum is compared at the end of an entry
         return memory
@@ -154,7 +154,7 @@ class _Archive:
         for module in ("builtins", "__builtin__"):
             kinds = (("set", set), ("frozenset", frozenset), ("complex", complex))
             functions |= {f"{module}.{name}": _one_of(kind) for name, kind in kinds}
-        constants = {f"torch.{name}": dtype for name, dtype in _STORAGES.items()}
+        constants: dict[str, Any] = {f"torch.{name}": dtype for name, dtype in _STORAGES.items()}
         constants |= {f"torch.{dtype.name}": dtype for dtype in dtypes.ALL}
         constants["torch.storage.UntypedStorage"] = None
         return {name: Call(name, function) for name, function in functions.items()} | constants

@@ -146,7 +146,7 @@ class ResNet(PretrainedModel):
             if isinstance(module, Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             elif self.config.zero_init_residual and isinstance(module, _Basic | _Bottleneck):
-                last = module.bn3 if isinstance(module, _Bottleneck) else module.bn2
+                last: Any = module.bn3 if isinstance(module, _Bottleneck) else module.bn2
                 init.zeros_(last.weight)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -9,11 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import ArgumentError, ShapeError, describe
-from ..nn import BatchNorm2d, Conv2d, MaxPool2d, Module, ReLU, Sequential, init
+from ..nn import (
+    BatchNorm2d,
+    Conv2d,
+    ConvTranspose2d,
+    MaxPool2d,
+    Module,
+    ReLU,
+    Sequential,
+    Upsample,
+)
 from ..nn import functional as F
-from ..ops.creation import empty
 from ..ops.joining import cat
-from ..tensor import Parameter, Tensor
+from ..tensor import Tensor
 from .pretrained import PretrainedModel
 
 
@@ -25,12 +33,14 @@ class UNetConfig:
         n_channels: channels of the images.
         n_classes: channels of the output.
         width: channels at full resolution; each of the `depth` halvings doubles them.
+        bilinear: enlarge by interpolation in place of transposed convolutions.
     """
 
     n_channels: int = 3
     n_classes: int = 2
     width: int = 64
     depth: int = 4
+    bilinear: bool = False
 
     def __post_init__(self) -> None:
         if self.depth < 1 or self.width < 1:
@@ -40,13 +50,14 @@ class UNetConfig:
 
 
 class _DoubleConv(Module):
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, between: int | None = None) -> None:
         super().__init__()
+        between = outputs if between is None else between
         self.double_conv = Sequential(
-            Conv2d(inputs, outputs, 3, padding=1, bias=False),
-            BatchNorm2d(outputs),
+            Conv2d(inputs, between, 3, padding=1, bias=False),
+            BatchNorm2d(between),
             ReLU(),
-            Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            Conv2d(between, outputs, 3, padding=1, bias=False),
             BatchNorm2d(outputs),
             ReLU(),
         )
@@ -64,30 +75,15 @@ class _Down(Module):
         return self.maxpool_conv(x)
 
 
-class _Widen(Module):
-    """A transposed 2×2 convolution of stride 2: each pixel becomes four, by one matrix product."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = Parameter(empty(inputs, outputs, 2, 2))
-        self.bias = Parameter(empty(outputs))
-        init.kaiming_uniform_(self.weight, a=5**0.5)
-        bound = (4 * outputs) ** -0.5
-        init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, _, height, width = x.shape
-        outputs = self.bias.shape[0]
-        wide = x.permute(0, 2, 3, 1) @ self.weight.reshape(-1, outputs * 4)
-        parts = wide.reshape(batch, height, width, outputs, 2, 2).permute(0, 3, 1, 4, 2, 5)
-        return parts.reshape(batch, outputs, 2 * height, 2 * width) + self.bias[:, None, None]
-
-
 class _Up(Module):
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, bilinear: bool) -> None:
         super().__init__()
-        self.up = _Widen(inputs, inputs // 2)
-        self.conv = _DoubleConv(inputs, outputs)
+        self.up: Module
+        if bilinear:
+            self.up = Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        else:
+            self.up = ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
+        self.conv = _DoubleConv(inputs, outputs, inputs // 2 if bilinear else outputs)
 
     def forward(self, x: Tensor, skipped: Tensor) -> Tensor:
         x = self.up(x)
@@ -125,10 +121,13 @@ class UNet(PretrainedModel):
         super().__init__(config)
         widths = [config.width * 2**i for i in range(config.depth + 1)]
         self.inc = _DoubleConv(config.n_channels, widths[0])
+        factor = 2 if config.bilinear else 1
         for i in range(config.depth):
-            setattr(self, f"down{i + 1}", _Down(widths[i], widths[i + 1]))
+            outputs = widths[i + 1] // (factor if i == config.depth - 1 else 1)
+            setattr(self, f"down{i + 1}", _Down(widths[i], outputs))
         for i in range(config.depth):
-            setattr(self, f"up{i + 1}", _Up(widths[-1 - i], widths[-2 - i]))
+            outputs = widths[-2 - i] // (factor if i < config.depth - 1 else 1)
+            setattr(self, f"up{i + 1}", _Up(widths[-1 - i], outputs, config.bilinear))
         self.outc = _OutConv(widths[0], config.n_classes)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -86,14 +86,19 @@ class VGG(PretrainedModel):
         for module in self.modules():
             if isinstance(module, Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-                init.zeros_(module.bias)
+                _zero(module.bias)
             elif isinstance(module, Linear):
                 init.normal_(module.weight, std=0.01)
-                init.zeros_(module.bias)
+                _zero(module.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of images (N, in_channels, H, W)."""
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
+def _zero(bias: Tensor | None) -> None:
+    if bias is not None:
+        init.zeros_(bias)
 
 
 def vgg11(num_classes: int = 1000, **options: Any) -> VGG:

@@ -103,14 +103,14 @@ def test_without_a_network_the_fix_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_bar_is_shown_in_a_terminal(
+def test_progress_is_shown_in_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a").write_bytes(b"x" * 10)
+    (tmp_path / "a").write_bytes(b"x" * 100_000)
     monkeypatch.setattr(hub.sys.stderr, "isatty", lambda: True, raising=False)
     hub.download_url_to_file((tmp_path / "a").as_uri(), tmp_path / "b", progress=True)
-    assert "10.0/10.0" in capsys.readouterr().err
-    assert (tmp_path / "b").read_bytes() == b"x" * 10
+    assert capsys.readouterr().err == "\rb: 0.1 of 0.1 MB\n"
+    assert (tmp_path / "b").read_bytes() == b"x" * 100_000
 
 
 @pytest.mark.parametrize(

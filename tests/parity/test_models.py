@@ -146,9 +146,10 @@ def test_vgg(batch_norm: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("bilinear", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-def test_unet(training: bool) -> None:
-    config = models.UNetConfig(n_channels=3, n_classes=2, width=4, depth=2)
+def test_unet(training: bool, bilinear: bool) -> None:
+    config = models.UNetConfig(n_channels=3, n_classes=2, width=4, depth=2, bilinear=bilinear)
     model = spread(models.UNet(config)).train(training)
     compare(
         model,

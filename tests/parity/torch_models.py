@@ -149,7 +149,11 @@ def unet(state: State, x: Any, *, depth: int, training: bool) -> Any:
     x = levels.pop()
     for i in range(depth):
         name = f"up{i + 1}"
-        x = F.conv_transpose2d(x, state[f"{name}.up.weight"], state[f"{name}.up.bias"], stride=2)
+        if f"{name}.up.weight" in state:
+            kernel, bias = state[f"{name}.up.weight"], state[f"{name}.up.bias"]
+            x = F.conv_transpose2d(x, kernel, bias, stride=2)
+        else:
+            x = F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True)
         skipped = levels.pop()
         rows, columns = (skipped.shape[i] - x.shape[i] for i in (2, 3))
         x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))

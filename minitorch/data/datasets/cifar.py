@@ -83,7 +83,7 @@ class _Array(Built):
 
     def build(self, state: Any) -> None:
         _, shape, dtype, fortran, values = state
-        order = "F" if fortran is True else "C"
+        order: Any = "F" if fortran is True else "C"
         values = values.encode("latin1") if type(values) is str else values
         self.values = np.frombuffer(values, dtype.values).reshape(shape, order=order)
 

@@ -44,7 +44,8 @@ class ColorJitter(Transform):
         """See Transform.apply."""
         dtype = pixels_CHW.dtype
         white = 255.0 if dtype == np.uint8 else 1.0
-        pixels = pixels_CHW.astype(np.float64 if dtype == np.float64 else np.float32) / white
+        values: Any = pixels_CHW.astype(np.float64 if dtype == np.float64 else np.float32)
+        pixels = values / white
         drawn = [rng.uniform(*self.brightness), rng.uniform(*self.contrast)]
         drawn += [rng.uniform(*self.saturation), rng.uniform(*self.hue)]
         for which in rng.permutation(4):

@@ -167,7 +167,8 @@ class RandomResizedCrop(Transform):
 
     def apply(self, pixels_CHW: np.ndarray, rng: Any) -> np.ndarray:
         """See Transform.apply."""
-        top, left, height, width = self._place(*pixels_CHW.shape[1:], rng)
+        rows, columns = pixels_CHW.shape[1:]
+        top, left, height, width = self._place(rows, columns, rng)
         part = pixels_CHW[:, top : top + height, left : left + width]
         return resized(part, self.size, self.interpolation)
 

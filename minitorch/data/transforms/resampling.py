@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -59,10 +60,11 @@ def resized(pixels_CHW: np.ndarray, size: tuple[int, int], interpolation: str) -
         ]
         return pixels_CHW[:, places[0][:, None], places[1]]
     dtype = np.float64 if pixels_CHW.dtype == np.float64 else np.float32
-    down = _weights(rows, size[0], interpolation).astype(dtype)
-    across = _weights(columns, size[1], interpolation).astype(dtype)
+    down: Any = _weights(rows, size[0], interpolation).astype(dtype)
+    across: Any = _weights(columns, size[1], interpolation).astype(dtype)
     # Whole numbers stay such between the two axes, as in Pillow.
-    wide = rounded(pixels_CHW.astype(dtype) @ across.T, pixels_CHW.dtype).astype(dtype)
+    values: Any = pixels_CHW.astype(dtype)
+    wide: Any = rounded(values @ across.T, pixels_CHW.dtype).astype(dtype)
     return rounded(down @ wide, pixels_CHW.dtype)
 
 

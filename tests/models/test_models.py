@@ -1,5 +1,7 @@
 """Models: sizes, initialisation, folders, ties, errors, training. Values: tests/parity."""
 
+import doctest
+import importlib
 import re
 import warnings
 from pathlib import Path
@@ -278,3 +280,11 @@ def test_models_run_on_the_gpu(pretend_gpu) -> None:
         output = first(model(mt.tensor(x, device="cuda:0")))
         assert str(output.device) == "cuda:0"
         output.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "residual", "segmentation"])
+def test_examples(name: str) -> None:
+    module = importlib.import_module(f"minitorch.models.{name}")
+    result = doctest.testmod(module, extraglobs={"mt": mt})
+    assert result.attempted
+    assert not result.failed

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import backend
+from .. import backend, dtypes
 from ..errors import ShapeError, describe
 from ..ops.creation import arange
 from ..ops.elementwise import clamp
@@ -110,7 +110,7 @@ class Categorical(Distribution):
         return logits.gather(-1, index.expand(shape)).squeeze(-1)
 
     def entropy(self) -> Any:
-        low = float(np.finfo(self.logits.dtype.numpy).min)
+        low = dtypes.finfo(self.logits.dtype).min
         return -(clamp(self.logits, min=low) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Any:

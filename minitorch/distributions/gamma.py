@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
+from .. import dtypes
 from ..ops.elementwise import clamp, exp, log
 from ..ops.special_functions import digamma, lgamma, xlogy
 from . import constraints
@@ -54,8 +53,7 @@ class Gamma(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = tuple(self._extended_shape(sample_shape))
         drawn = exp(log_standard_gamma(self.concentration.expand(shape)))
-        tiny = float(np.finfo(drawn.dtype.numpy).tiny) if drawn.dtype.itemsize > 2 else 0.0
-        return clamp(drawn / self.rate, min=tiny)
+        return clamp(drawn / self.rate, min=dtypes.finfo(drawn.dtype).tiny)
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)

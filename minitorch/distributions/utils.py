@@ -69,7 +69,7 @@ def rng() -> np.random.Generator:
 
 def uniform_like(shape: Any, like: Any) -> Any:
     """Numbers from the open interval (0, 1)."""
-    eps = float(np.finfo(_float_of(like)).eps)
+    eps = dtypes.finfo(like.dtype).eps
     return from_draw(np.clip(rng().random(tuple(shape)), eps, 1 - eps), like)
 
 
@@ -78,13 +78,9 @@ def normal_like(shape: Any, like: Any) -> Any:
     return from_draw(rng().standard_normal(tuple(shape)), like)
 
 
-def _float_of(like: Any) -> Any:
-    return np.float64 if like.dtype is dtypes.float64 else np.float32
-
-
 def clamp_probs(probs: Any) -> Any:
     """Probabilities that are neither 0 nor 1, so that their logarithms are finite."""
-    eps = float(np.finfo(_float_of(probs)).eps)
+    eps = dtypes.finfo(probs.dtype).eps
     return clamp(probs, eps, 1 - eps)
 
 

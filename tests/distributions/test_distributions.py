@@ -235,6 +235,22 @@ def test_the_device_gives_the_same(make: Callable[[Any], Any], pretend_gpu: Modu
         np.testing.assert_allclose(a, b, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16])
+@pytest.mark.parametrize("make", DEVICE.values(), ids=DEVICE.keys())
+def test_half_types(make: Callable[[Any], Any], dtype: Any) -> None:
+    t = mt.tensor([[0.1, 0.7, 0.4], [0.3, 0.2, 0.9]])
+    x = make(t).sample()
+    half = make(t.to(dtype))
+    drawn = half.sample((50,))
+    assert drawn.dtype is (dtype if drawn.is_floating_point() else mt.int64)
+    assert bool(mt.isfinite(drawn.float()).all())
+    inside = x.to(dtype) if x.is_floating_point() else x
+    if half.event_shape and half.support is constraints.simplex:
+        return  # a rounded point does not sum to 1
+    close, expected = half.log_prob(inside), make(t).log_prob(x)
+    np.testing.assert_allclose(close.float().numpy(), expected.numpy(), 0.1, 0.1)
+
+
 @pytest.mark.parametrize("name", ["normal", "categorical", "kl"])
 def test_examples(name: str) -> None:
     module = importlib.import_module(f"minitorch.distributions.{name}")

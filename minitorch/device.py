@@ -84,4 +84,4 @@ def get_default_device() -> device:
 def set_default_device(where: Any) -> None:
     """Sets where new tensors go when no device is named; None is the CPU."""
     global _default
-    _default = CPU if where is None else device(where)
+    _default = CPU if where is None or device(where) == CPU else device(where)

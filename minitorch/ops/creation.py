@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend, dtypes
-from ..device import device, get_default_device
+from ..device import CPU, device, get_default_device
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import primitive, shape
 from .primitive import wrap
@@ -61,7 +61,10 @@ def tensor(
         ShapeError: Nested lists of different lengths.
         DtypeError: Values that are no numbers.
     """
-    return _placed(_copied(data, dtype), device, requires_grad)
+    array = _copied(data, dtype)
+    if device is None and type(array) is np.ndarray and get_default_device() is not CPU:
+        device = get_default_device()
+    return _placed(array, device, requires_grad)
 
 
 def _copied(data: Any, dtype: Any) -> Any:
@@ -149,7 +152,7 @@ def from_numpy(array: np.ndarray) -> Any:
         raise DtypeError(
             f"from_numpy: a numpy.ndarray is needed. Got {type(array).__name__}. Use tensor(...)."
         )
-    return tensor(array)
+    return tensor(array, device=CPU)
 
 
 def zeros(

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backend, dtypes, random
 from ..autograd.mode import state
+from ..device import CPU, get_default_device
 from ..device import device as device_of
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import shape
@@ -26,6 +27,8 @@ def draw(generator: Any = None, stream: str = "default") -> np.random.Generator:
 def _made(array: np.ndarray, dtype: Any, where: Any, requires_grad: bool) -> Any:
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
     array = array.astype(d.numpy, copy=False)
+    if where is None and get_default_device() is not CPU:
+        where = get_default_device()
     t = wrap(array if where is None else backend.from_host(array, device_of(where)))
     return t.requires_grad_() if requires_grad else t
 

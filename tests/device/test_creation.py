@@ -107,3 +107,27 @@ def test_default_values_are_made_on_the_cpu(pretend_gpu: ModuleType) -> None:
     with pretend_gpu.counters.watch() as seen:
         mt.zeros(2) + mt.arange(2)
     assert seen.allocations.calls == 0
+
+
+MADE = {
+    "tensor": lambda: mt.tensor([1.0]),
+    "zeros": lambda: mt.zeros(2),
+    "arange": lambda: mt.arange(3),
+    "rand": lambda: mt.rand(2),
+    "randperm": lambda: mt.randperm(3),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.usefixtures("pretend_gpu")
+def test_new_tensors_go_to_the_default_device(make) -> None:
+    with mt.device("cuda"):
+        assert make().is_cuda
+        assert not mt.zeros(2, device="cpu").is_cuda
+        assert not mt.from_numpy(np.ones(2)).is_cuda
+    assert not make().is_cuda
+    mt.set_default_device("cuda")
+    try:
+        assert make().is_cuda
+    finally:
+        mt.set_default_device(None)

@@ -10,7 +10,11 @@ from .engine import grad
 
 
 def grad_batched(
-    outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain_graph: Any, *options: bool
+    outputs: list[Any],
+    inputs: list[Any],
+    grad_outputs: Any,
+    retain_graph: bool | None,
+    **options: Any,
 ) -> tuple[Any, ...]:
     """The gradients for each row of `grad_outputs`, stacked.
 
@@ -24,11 +28,9 @@ def grad_batched(
             "grad: with is_grads_batched every gradient needs a first axis of one length above 0. "
             f"Got {[describe(g) for g in batches]}."
         )
-    create_graph, allow_unused, materialize = options
     n, rows = sizes.pop(), []
     for i in range(n):
         retain = True if i < n - 1 else retain_graph
         some = [None if g is None else g[i] for g in batches]
-        last = allow_unused, materialize
-        rows.append(grad(outputs, inputs, some, retain, create_graph, *last))
+        rows.append(grad(outputs, inputs, some, retain, **options))
     return tuple(None if row[0] is None else stack(row) for row in zip(*rows, strict=True))

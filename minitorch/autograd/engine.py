@@ -375,10 +375,17 @@ def grad(
         )
     outputs, inputs = _listed(outputs), _listed(inputs)
     if is_grads_batched:
-        last = create_graph, bool(allow_unused), materialize_grads
         from .batched import grad_batched
 
-        return grad_batched(outputs, inputs, grad_outputs, retain_graph, *last)
+        return grad_batched(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
     for i, t in enumerate(inputs):
         if not t.requires_grad:
             raise GraphError(

@@ -218,7 +218,9 @@ def batched(T):
         z[:3], (x, y), T.ones(2, 3), retain_graph=True, is_grads_batched=True, allow_unused=True
     )
     zeros = grad(z[:3], (x, y), T.ones(2, 3), is_grads_batched=True, materialize_grads=True)
-    return first, unused[0], unused[1] is None, zeros
+    w = filled(T, 2).requires_grad_()
+    lone = grad((x**2).sum(), (x, w), T.ones(2), is_grads_batched=True, materialize_grads=True)
+    return first, unused[0], unused[1] is None, zeros, lone[0]
 
 
 PROGRAMS = [func_grad, func_nested, func_outer_graph, func_products, func_jacobians, func_modules]

@@ -105,9 +105,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draws new start values."""
         self.head.reset_parameters()
-        for first, second in self.tail:
-            first.reset_parameters()
-            second.reset_parameters()
+        for layer in self.tail.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
 
     def forward(self, input: Tensor, target: Tensor) -> _Result:
         """The log-probability of each target, and the mean of its negative.

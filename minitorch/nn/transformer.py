@@ -331,19 +331,28 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         where: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
-        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        order = {"batch_first": batch_first, "norm_first": norm_first}
+        options: dict[str, Any] = {
+            "d_model": d_model,
+            "nhead": nhead,
+            "dim_feedforward": dim_feedforward,
+            "dropout": dropout,
+            "activation": activation,
+            "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            **where,
+        }
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, **where)
 
         self.encoder = custom_encoder
         if custom_encoder is None:
-            one = TransformerEncoderLayer(*sizes, **order, **where)
+            one = TransformerEncoderLayer(**options)
             self.encoder = TransformerEncoder(one, num_encoder_layers, norm())
         self.decoder = custom_decoder
         if custom_decoder is None:
-            two = TransformerDecoderLayer(*sizes, **order, **where)
+            two = TransformerDecoderLayer(**options)
             self.decoder = TransformerDecoder(two, num_decoder_layers, norm())
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first

@@ -103,7 +103,8 @@ def _backward(
     sizes: tuple[int, ...],
     reverse: bool,
 ) -> list[Any]:
-    x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = [None if a is None else wide(a) for a in arrays]
+    given: list[Any] = [None if a is None else wide(a) for a in arrays]
+    x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = given
     g, rows, width = wide(g), len(x), h0.shape[1]
     cut = rows * width
     dy, dh = g[:cut].reshape(rows, width), g[cut : cut + h0.size].reshape(h0.shape).copy()

@@ -354,15 +354,14 @@ def gaussian_nll_loss(
     name = "gaussian_nll_loss"
     same_shape(name, input, target)
     check_reduction(name, reduction)
-    if not isinstance(var, Tensor):
-        var = full_like(input.detach(), var)
+    v: Tensor = var if isinstance(var, Tensor) else full_like(input.detach(), var)
     rows = tuple(input.shape[:-1])
-    if var.shape != input.shape and tuple(var.shape) == rows:
-        var = var.unsqueeze(-1)
-    elif not input.ndim or tuple(var.shape) != (*rows, 1):
-        same_shape(name, input, var)
-    targets.check_not_negative(name, "var", var)
-    var = var + (elementwise.clamp_min(var.detach(), eps) - var.detach())
+    if v.shape != input.shape and tuple(v.shape) == rows:
+        v = v.unsqueeze(-1)
+    elif not input.ndim or tuple(v.shape) != (*rows, 1):
+        same_shape(name, input, v)
+    targets.check_not_negative(name, "var", v)
+    v = v + (elementwise.clamp_min(v.detach(), eps) - v.detach())
     d = input - target
-    loss = 0.5 * (elementwise.log(var) + d * d / var)
+    loss = 0.5 * (elementwise.log(v) + d * d / v)
     return reduced(loss + 0.9189385332046727 if full else loss, reduction)

@@ -112,14 +112,14 @@ def _function(name: str, mode: str, args: tuple[Any, ...]) -> tuple[Tensor, ...]
         data, batch_sizes, hx, params, *rest = args
         state = tuple(hx) if pair else (hx, None)
         sizes = tuple(batch_sizes.tolist())
-        y, h, c = run_layers(name, mode, data, sizes, state, params, *rest)  # type: ignore[arg-type]
+        y, h, c = run_layers(name, mode, data, sizes, state, params, *rest)
         return (y, h) if c is None else (y, h, c)
     x, hx, params, *rest, batch_first = args
     state = tuple(hx) if pair else (hx, None)
     x = x.transpose(0, 1) if batch_first else x
     steps, batch = x.shape[:2]
     rows = x.reshape(steps * batch, x.shape[2])
-    y, h, c = run_layers(name, mode, rows, (batch,) * steps, state, params, *rest)  # type: ignore[arg-type]
+    y, h, c = run_layers(name, mode, rows, (batch,) * steps, state, params, *rest)
     y = y.reshape(steps, batch, y.shape[1])
     y = y.transpose(0, 1) if batch_first else y
     return (y, h) if c is None else (y, h, c)

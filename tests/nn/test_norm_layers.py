@@ -91,3 +91,9 @@ def test_the_classes_are_where_pytorch_has_them() -> None:
     assert isinstance(nn.ConvTranspose1d(1, 1, 1), _ConvNd)
     assert isinstance(nn.Conv2d(1, 1, 1), _ConvNd)
     assert nn.modules.normalization.LayerNorm is nn.LayerNorm
+
+
+def test_normalize_writes_to_a_given_tensor() -> None:
+    x, out = mt.tensor([[3.0, 4.0]]), mt.zeros(1, 2)
+    assert nn.functional.normalize(x, out=out) is out
+    np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)

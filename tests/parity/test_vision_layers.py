@@ -119,6 +119,26 @@ def test_start_values_have_the_same_range(text: str) -> None:
         assert a.detach().numpy().std() < 2 * max(0.1, b.detach().numpy().std())
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_maxima_with_their_places(axes: int) -> None:
+    x = np.random.Generator(np.random.Philox(7)).normal(size=(2, 3, *[6] * axes))
+    for name, options in (
+        ("max_pool", (3, 2, 1)),
+        ("adaptive_max_pool", (4,)),
+        ("fractional_max_pool", (2, (3,) * axes, None, False)),
+    ):
+        if axes == 1 and name == "fractional_max_pool":
+            continue
+        results = []
+        for m in (mt, torch):
+            samples = (m.tensor(x[..., 0].reshape(6, -1)[:, :axes] ** 2 % 1).reshape(2, 3, axes),)
+            given = (*options, *samples) if name == "fractional_max_pool" else options
+            function = getattr(m.nn.functional, f"{name}{axes}d_with_indices")
+            results.append([y.numpy() for y in function(m.tensor(x), *given)])
+        for ours, theirs in zip(*results, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_bytes_are_resized_by_nearest(mode: str) -> None:
     x = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)

@@ -159,7 +159,12 @@ _HOLDERS: dict[str, str] = {
     "pool_choices": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_unpool1d "
     "max_unpool2d max_unpool3d lp_pool1d lp_pool2d lp_pool3d fractional_max_pool2d "
     "fractional_max_pool3d",
+    "pool_indices": "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
+    "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
+    "adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices",
     "resize": "interpolate upsample upsample_nearest upsample_bilinear",
-    "vision": "grid_sample affine_grid pixel_shuffle pixel_unshuffle channel_shuffle",
+    "vision": "grid_sample affine_grid pixel_shuffle pixel_unshuffle channel_shuffle "
+    "native_channel_shuffle",
 }
 __getattr__, __dir__ = lazy(__name__, _HOLDERS)

@@ -253,10 +253,17 @@ def group_norm(
     return norm.group_norm_op(input, weight, bias, groups=num_groups, eps=eps)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """`x / max(‖x‖_p, eps)` along `dim`."""
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: int = 1,
+    eps: float = 1e-12,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`x / max(‖x‖_p, eps)` along `dim`, written to `out` if that is given."""
     x = _widened(input)
-    return (x / elementwise.clamp_min(x.norm(p, dim, keepdim=True), eps)).to(input.dtype)
+    y = (x / elementwise.clamp_min(x.norm(p, dim, keepdim=True), eps)).to(input.dtype)
+    return y if out is None else out.copy_(y)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

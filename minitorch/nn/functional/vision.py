@@ -186,3 +186,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     n, c, *rest = input.shape
     mixed = input.reshape(n, groups, c // groups, *rest).transpose(1, 2)
     return mixed.reshape(n, c, *rest)
+
+
+native_channel_shuffle = channel_shuffle

@@ -48,6 +48,16 @@ class Call:
         self.function = function
 
 
+class Outside:
+    """What a pickle refers to outside of itself; only a function may take it.
+
+    Attributes:
+        name: what it is, for error texts.
+    """
+
+    name: str
+
+
 class Built:
     """What a function made and the pickle then fills; `build` gets the state of the object."""
 
@@ -75,7 +85,7 @@ def read_pickle(
         for opcode, argument, _ in pickletools.genops(data):
             machine.step(opcode.name, argument)
         (value,) = machine.stack
-        _check_no_call_is_left(value, where)
+        _check_nothing_is_left(value, where)
     except _MALFORMED as error:
         raise damaged(where, f"its pickle cannot be read ({error!r})") from error
     return value
@@ -239,12 +249,12 @@ class _Machine:
         self.stack.append(self._persistent(self._pop()))
 
 
-def _check_no_call_is_left(value: Any, where: str) -> None:
+def _check_nothing_is_left(value: Any, where: str) -> None:
     seen: set[int] = set()
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, Call):
+        if isinstance(one, Call | Outside):
             raise refused(where, one.name)
         if isinstance(one, dict | list | tuple | set | frozenset) and id(one) not in seen:
             seen.add(id(one))

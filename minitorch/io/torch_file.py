@@ -24,7 +24,7 @@ from minitorch.ops.primitive import wrap
 from minitorch.tensor import Parameter, Size, Tensor
 
 from .container import damaged, flat_bytes
-from .pickle_machine import Call, read_pickle, refused
+from .pickle_machine import Call, Outside, read_pickle, refused
 
 Locate = Callable[[str], device | None]
 
@@ -71,8 +71,10 @@ def read_torch(file: Any, where: str, locate: Locate) -> Any:
         raise damaged(where, f"the zip archive cannot be read ({error})") from error
 
 
-class _Storage:
+class _Storage(Outside):
     """Memory that tensors are views of."""
+
+    name = "a storage without its tensor"
 
     def __init__(self, key: str, dtype: dtypes.dtype | None, memory: np.ndarray, place: str):
         self.key = key

@@ -111,6 +111,7 @@ def test_tied_tensors_are_one_object_and_other_views_are_not(tmp_path: Path) -> 
         (np.ones(2), "numpy._core.multiarray._reconstruct"),
         (Path("x"), "pathlib"),
         (OrderedDict, "collections.OrderedDict"),
+        (torch.ones(2).untyped_storage(), "a storage without its tensor"),
     ],
 )
 def test_what_is_no_data_is_refused_by_name(value: Any, name: str, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def sum(
     if dim is None and dtype is None and not keepdim and isinstance(input, primitive.Tensor):
         array = input._array
         if type(array) is np.ndarray and array.dtype.char in "fd":
-            total = np.add.reduce(array, axis=None)  # type: ignore[call-overload]
+            total = np.add.reduce(array, axis=None)
             return finish_one(_SUM_ALL, total, input, {"shape": array.shape})
     x = widened(input, dtype)
     a = raw(x)

@@ -1,5 +1,5 @@
 # From a fresh clone with only Python 3.11 or newer: each command makes what it needs by itself.
-#   make demo   make test   make lint   make bench   make clean
+#   make demo   make test   make pitfalls   make lint   make bench   make clean
 # PYTHON=... names the interpreter, VENV=... the environment (default .venv),
 # ARGS=... goes to pytest, the demo or the benchmarks.
 VENV ?= .venv
@@ -7,7 +7,7 @@ export VENV
 TORCH := 2.13.0
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench peers clean
+.PHONY: help demo test pitfalls lint format bench peers clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -19,6 +19,11 @@ demo:
 test:
 	@scripts/env examples test
 	@"$(VENV)/bin/pytest" $(ARGS)
+
+# A bad program and a good twin for each training pitfall; ends with the score and what is open.
+pitfalls:
+	@scripts/env examples test
+	@"$(VENV)/bin/pytest" -q tests/pitfalls $(ARGS)
 
 lint:
 	@scripts/env dev

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from minitorch.callbacks.callback import Callback
@@ -39,6 +40,22 @@ def direction(owner: str, monitor: str, mode: str | None) -> Mode:
             f"Got {mode!r}."
         )
     return mode  # type: ignore[return-value]
+
+
+_HIGHER = frozenset("acc accuracy f1 auc auroc precision recall iou miou dice map bleu r2".split())
+_LOWER = frozenset("loss error err mse mae rmse nll ppl perplexity wer cer".split())
+
+
+def contradicts(monitor: str, mode: str | None) -> bool:
+    """Whether a direction is the opposite of what the name of a metric says.
+
+    The last part of the name that is known decides: "val/acc" is better when it is higher.
+    """
+    words = re.split(r"[^a-z0-9]+", monitor.lower())
+    known = [word for word in words if word in _HIGHER or word in _LOWER]
+    if not known or mode not in ("min", "max"):
+        return False
+    return (known[-1] in _HIGHER) is (mode == "min")
 
 
 def better(value: float, than: float, mode: Mode) -> bool:

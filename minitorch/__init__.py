@@ -43,6 +43,7 @@ from .errors import (
     DeviceError,
     DtypeError,
     GraphError,
+    PitfallWarning,
     ShapeError,
     TrainerError,
 )
@@ -260,6 +261,7 @@ _HOLDERS = {
     "settings": "are_deterministic_algorithms_enabled compile get_float32_matmul_precision "
     "is_deterministic_algorithms_warn_only_enabled set_float32_matmul_precision "
     "use_deterministic_algorithms",
+    "checks": "intended",
     "kernels.threads": "get_num_threads set_num_threads",
     "nn.functional": "bilinear celu celu_ dropout hardshrink prelu rrelu rrelu_ selu selu_ "
     "threshold threshold_",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from .errors import DeviceError
@@ -60,12 +61,11 @@ class device:
         return f"device({inner})"
 
     def __enter__(self) -> device:
-        _before.append(_default)
-        set_default_device(self)
+        _inside.blocks = (*getattr(_inside, "blocks", ()), self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        set_default_device(_before.pop())
+        _inside.blocks = _inside.blocks[:-1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
@@ -73,12 +73,13 @@ class device:
 
 CPU = device("cpu")
 _default = CPU
-_before: list[device] = []  # of the open `with device(...)` blocks
+_inside = threading.local()  # the open `with device(...)` blocks of each thread
 
 
 def get_default_device() -> device:
     """Where new tensors go when no device is named."""
-    return _default
+    blocks = getattr(_inside, "blocks", ())
+    return blocks[-1] if blocks else _default
 
 
 def set_default_device(where: Any) -> None:

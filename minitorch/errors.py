@@ -55,6 +55,10 @@ class TrainerError(RuntimeError):
     """A program under the Trainer breaks a rule."""
 
 
+class PitfallWarning(UserWarning):
+    """A program under the Trainer does what is rarely meant; docs/pitfalls.md lists the cases."""
+
+
 _SHORT = {
     "float16": "f16",
     "bfloat16": "bf16",

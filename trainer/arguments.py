@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from minitorch.errors import ArgumentError
+from minitorch.trainer.checks import LEVELS, refuse_level
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
@@ -84,6 +85,7 @@ class Settings:
     deterministic: bool | str | None
     default_root_dir: Any
     profiler: Any
+    checks: str
 
     @property
     def precision_name(self) -> str:
@@ -164,6 +166,8 @@ def check(settings: Settings) -> None:
         _refuse("devices", s.devices, '1 with accelerator="cpu"', "A list names a GPU.")
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')
+    if s.checks not in LEVELS:
+        refuse_level(s.checks)
     if isinstance(s.profiler, str) and s.profiler != "simple":
         _refuse("profiler", s.profiler, '"simple" or an object with its methods')
 

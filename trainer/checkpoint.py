@@ -11,7 +11,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from minitorch import Tensor, random
-from minitorch.errors import CheckpointError
+from minitorch.autograd.mode import state as mode
+from minitorch.errors import ArgumentError, CheckpointError
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
@@ -32,7 +33,7 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
         "format": FORMAT,
         "epoch": position.epoch,
         "global_step": position.global_step,
-        "state_dict": dict(module.state_dict()),
+        "state_dict": dict(_live_state(module)),
         "hyper_parameters": dict(module.hparams),
         "hparams_name": module._task.hparams_name,
         "module": f"{type(module).__module__}.{type(module).__qualname__}",
@@ -50,6 +51,15 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
     for call in trainer.events.on_save_checkpoint:
         call(tree)
     return tree
+
+
+def _live_state(module: TaskModule) -> Any:
+    """The state without the copies that `state_dict` gives during a run: it is written at once."""
+    before, mode.snapshots = mode.snapshots, False
+    try:
+        return module.state_dict()
+    finally:
+        mode.snapshots = before
 
 
 def callback_states(callbacks: list[Callback]) -> dict[str, Any]:
@@ -154,8 +164,67 @@ def apply_callbacks(trainer: Status, tree: dict[str, Any], path: str) -> None:
     trainer.position.load_state_dict(tree["loops"]["position"])
 
 
-def apply_loop(trainer: Status, tree: dict[str, Any]) -> None:
-    """Third part, after on_fit_start: optimizers, schedules, gradients, random streams."""
+def compare_options(trainer: Status, tree: dict[str, Any], choice: str | None, path: str) -> None:
+    """Raises if optimizers have other options than in the checkpoint and nobody chose a side.
+
+    Raises:
+        ArgumentError: The choice is none.
+        TrainerError: Lists the differences.
+    """
+    if choice not in (None, "old", "new"):
+        raise ArgumentError(
+            f'Trainer.fit: hparams must be "old" (those of the checkpoint) or "new" (those of the '
+            f"module). Got {choice!r}."
+        )
+    saved, here = tree.get("hyper_parameters", {}), dict(trainer.module.hparams)
+    names = [n for n in saved.keys() & here.keys() if _plain(saved[n]) != _plain(here[n])]
+    changed = []
+    for optimizer, state in zip(trainer.optimizers, tree["optimizer_states"], strict=False):
+        for group, old in zip(optimizer.param_groups, state["param_groups"], strict=False):
+            changed += _changed(group, old, bool(names))
+    if changed and choice is None:
+        trainer.checks.error(
+            "resume-overrides-or-loses-hyperparameters",
+            "Trainer.fit: a resumed run has the optimizer options of its checkpoint. Got, for "
+            f'{path}, {"; ".join(dict.fromkeys(changed))}. Pass hparams="new" to go on with those '
+            'of the module (rates are scaled, schedules keep their place), or hparams="old".',
+        )
+
+
+def _changed(group: dict[str, Any], old: dict[str, Any], hparams_differ: bool) -> list[str]:
+    """Options that differ. Without a schedule, a rate that differs may be a callback's doing."""
+    found = []
+    for key in sorted(group.keys() & old.keys() - {"params", "names", "shapes"}):
+        if key in ("lr", "momentum", "betas") and "initial_lr" in group:
+            continue
+        if key == "lr" and not hparams_differ:
+            continue
+        if _plain(group[key]) != _plain(old[key]):
+            found.append(f"{key}: {old[key]!r} in the checkpoint, {group[key]!r} now")
+    return found
+
+
+def _plain(value: Any) -> str:
+    return repr(list(value) if isinstance(value, tuple) else value)
+
+
+def _take_new(optimizer: Any, fresh: list[dict[str, Any]]) -> None:
+    """Puts the options of new groups in place of loaded ones; a rate keeps its schedule's place."""
+    for group, new in zip(optimizer.param_groups, fresh, strict=True):
+        start = group.get("initial_lr", group["lr"])
+        place = group["lr"] / start if start else 1.0
+        group.update({k: v for k, v in new.items() if k not in ("params", "names")})
+        group["lr"] = new.get("initial_lr", new["lr"]) * place
+
+
+def apply_loop(trainer: Status, tree: dict[str, Any], *, new: bool = False) -> None:
+    """Third part, after on_fit_start: optimizers, schedules, gradients, random streams.
+
+    Args:
+        trainer: The run.
+        tree: The checkpoint.
+        new: Options of the optimizers that the module has now take the place of the saved ones.
+    """
     saved, here = tree["optimizer_states"], trainer.optimizers
     if len(saved) != len(here) or len(tree["lr_schedulers"]) != len(trainer.lr_scheduler_configs):
         raise CheckpointError(
@@ -164,11 +233,17 @@ def apply_loop(trainer: Status, tree: dict[str, Any]) -> None:
             f"{len(tree['lr_schedulers'])}. Resume with the same configure_optimizers."
         )
     for optimizer, state in zip(here, saved, strict=True):
+        fresh = [dict(group) for group in optimizer.param_groups]
         optimizer.load_state_dict(state)
+        if new:
+            _take_new(optimizer, fresh)
         # an epoch schedule may move before this process applies its first update
         optimizer.updates = max(optimizer.updates, trainer.position.global_step)
     for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=True):
+        rates = list(getattr(config.scheduler, "base_lrs", ()))
         config.scheduler.load_state_dict(state["scheduler"])
+        if new and rates:
+            config.scheduler.base_lrs = rates
         config.seen = state["seen"]
     gradients = tree["gradients"]
     for name, parameter in trainer.module.named_parameters():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import EVENTS, Callback, Order
+from minitorch.errors import ArgumentError
 from minitorch.trainer.hooks import Hooks
 from minitorch.trainer.task import positional_count
 
@@ -108,3 +109,22 @@ def order_table(callbacks: Sequence[Callback], module: TaskModule | None) -> str
         if names:
             lines.append(f"{event:<26}{' → '.join(names)}")
     return "\n".join(lines)
+
+
+def as_list(callbacks: Any) -> list[Callback]:
+    """The callbacks of an argument: one, several or None.
+
+    Raises:
+        ArgumentError: One is no callback.
+    """
+    if callbacks is None:
+        return []
+    found = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in found:
+        if not isinstance(callback, Callback):
+            what = "a class" if isinstance(callback, type) else type(callback).__name__
+            raise ArgumentError(
+                "Trainer: callbacks are objects of subclasses of minitorch.callbacks.Callback. "
+                f"Got {what} ({callback!r}). Make an object, or derive from Callback."
+            )
+    return found

@@ -39,7 +39,7 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
     from minitorch.data import DataLoader, Dataset, IterableDataset, StackDataset, TensorDataset
 
     if isinstance(source, DataLoader):
-        return source
+        return source.shuffled() if shuffle else source
     columns = _columns(source)
     if columns is not None:
         _check_columns(columns, name)

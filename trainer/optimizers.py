@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
+from minitorch.callbacks.monitor import contradicts
 from minitorch.errors import TrainerError, describe
+from minitorch.trainer import preflight
 
 if TYPE_CHECKING:
     from minitorch import Tensor
@@ -54,6 +56,9 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
             "training_step, or use parameter groups of one optimizer."
         )
     _check_parameters(module, optimizers)
+    for config in configs:
+        preflight.choose_unit(module.trainer, config, named=config.interval_named)
+        _check_direction(module, config)
     for optimizer in optimizers:
         optimizer.name_parameters(module.named_parameters())
     return optimizers, configs
@@ -105,6 +110,7 @@ def _read_config(entry: Any, monitor: str | None) -> LRSchedulerConfig:
             f'Got {_text(scheduler)}. Give it as lr_scheduler, or under "scheduler" in its dict.'
         )
     values.setdefault("monitor", monitor)
+    values["interval_named"] = "interval" in values
     plateau = type(scheduler).__name__ == "ReduceLROnPlateau"
     values.setdefault("reduce_on_plateau", plateau)
     config = LRSchedulerConfig(**values)
@@ -174,7 +180,29 @@ def _check_parameters(module: TaskModule, optimizers: list[Optimizer]) -> None:
         raise TrainerError(
             "configure_optimizers: every trainable parameter must be in an optimizer. "
             f"Missing are {shown}. Pass them too, or freeze them: requires_grad_(False)."
+            f" The optimizer was built in {_place(module.configure_optimizers)}."
         )
+
+
+def _check_direction(module: TaskModule, config: LRSchedulerConfig) -> None:
+    """A plateau schedule waits for the change that its metric's name says is better."""
+    mode = getattr(config.scheduler, "mode", None)
+    checks = module.trainer.checks
+    if not config.reduce_on_plateau or not contradicts(str(config.monitor), mode):
+        return
+    if not checks.meant("monitor-mode-wrong"):
+        other = "max" if mode == "min" else "min"
+        checks.error(
+            "monitor-mode-wrong",
+            f"configure_optimizers: the direction of a monitor fits its name. Got "
+            f'mode="{mode}" for {config.monitor!r}; {type(config.scheduler).__name__} has '
+            f'mode="min" by default. Did you mean mode="{other}"?',
+        )
+
+
+def _place(method: Any) -> str:
+    code = getattr(method, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else str(method)
 
 
 class ManualOptimizer:

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minitorch import Tensor, backend, is_grad_enabled
+from minitorch.autograd.mode import state
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import TrainerError, describe
+from minitorch.trainer import replay
 
 if TYPE_CHECKING:
-    from minitorch.trainer.position import Position
+    from minitorch.trainer.trainer import Trainer
 
 
-def read_loss(
-    output: Any, position: Position, check_every: int
-) -> tuple[Tensor, dict[str, Any], float | None]:
+def read_loss(output: Any, trainer: Trainer) -> tuple[Tensor, dict[str, Any], float | None]:
     """Takes apart what training_step returned.
 
     Args:
         output: A scalar loss, or a dict with the key "loss" and optionally "count", the number of
             items that the loss is a mean of.
-        position: Where the run stands, for messages.
-        check_every: How often a loss on a GPU is read back and checked; on the CPU it always is.
+        trainer: The run, for its position and its checks.
 
     Returns:
         The loss with its graph, the detached outputs for callbacks, and the count.
@@ -46,7 +45,13 @@ def read_loss(
         _refuse(describe(output), "Reduce it to one number, for example with .mean().")
     if not output.requires_grad:
         _refuse_constant()
-    check_finite(output, position, check_every)
+    check_finite(output, trainer)
+    if (
+        trainer._refused_width is not None
+        and array.dtype == trainer._refused_width
+        and not state.noting
+    ):  # the flight names the line
+        _refuse_width(output, trainer)
     outputs: dict[str, Any] = {"loss": output.detach()}
     if not extra:
         return output, outputs, None
@@ -56,13 +61,25 @@ def read_loss(
     return output, outputs, _count(extra.get("count"))
 
 
-def check_finite(loss: Tensor, position: Position, check_every: int) -> None:
-    """Raises TrainerError for a loss that is nan or inf; on a GPU only every so many batches."""
+def check_finite(loss: Tensor, trainer: Trainer) -> None:
+    """Raises TrainerError for a loss that is nan or inf.
+
+    On a GPU it is read back and checked every `log_every_n_steps` batches, on the CPU always.
+    """
     array = loss._array
-    if type(array) is np.ndarray or position.batches % check_every == 0:
+    if type(array) is np.ndarray or trainer.position.batches % trainer._check_every == 0:
         value = float(backend.to_host(array).item())
         if not math.isfinite(value):
-            raise TrainerError(_not_finite(value, position))
+            raise TrainerError(_not_finite(value, trainer))
+
+
+def _refuse_width(loss: Tensor, trainer: Trainer) -> None:
+    trainer.checks.error(
+        "float64-creep",
+        f"training_step: the loss must be {trainer.precision.input_dtype.numpy}. Got "
+        f"{describe(loss)} at epoch {trainer.position.epoch}, batch {trainer.position.batch}: a "
+        "NumPy array or a .double() slipped in. Convert it with .float() or np.float32.",
+    )
 
 
 def detach(value: Any) -> Any:
@@ -140,11 +157,13 @@ def _refuse_constant() -> None:
     )
 
 
-def _not_finite(value: float, position: Position) -> str:
+def _not_finite(value: float, trainer: Trainer) -> str:
+    position, found = trainer.position, ""
+    if trainer.checks.on and trainer.module.automatic_optimization:
+        found = replay.first_bad(trainer)
     return (
         f"training_step: the loss must be finite. Got {value} at epoch {position.epoch}, batch "
         f"{position.batch} (after {position.global_step} updates). The weights are those of the "
-        "last good update. Lower the learning rate or clip gradients if it grew step by step; "
-        "look for log(0), division by 0 or inf in the batch if it came at once. "
-        "Trainer(detect_anomaly=True) names the operation."
+        f"last good update.{found} Lower the learning rate or clip gradients if it grew step by "
+        "step; look for log(0), division by 0 or inf in the batch if it came at once."
     )

@@ -8,11 +8,16 @@ from typing import Any
 
 
 class SimpleProfiler:
-    """Adds up the wall time of named calls; `Trainer(profiler="simple")` prints its table."""
+    """Adds up the wall time of named calls; `Trainer(profiler="simple")` prints its table.
+
+    Attributes:
+        synchronize: Waits for the device; set on a GPU, whose work goes on after a call returns.
+    """
 
     def __init__(self) -> None:
         self._totals: dict[str, list[float]] = {}
         self._started = time.perf_counter()
+        self.synchronize: Callable[[], None] | None = None
 
     def timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """`call`, with its time added under `name`."""
@@ -24,6 +29,8 @@ class SimpleProfiler:
             try:
                 return call(*args, **kwargs)
             finally:
+                if self.synchronize is not None:
+                    self.synchronize()  # or the time of this call shows up in another one
                 entry[0] += clock() - start
                 entry[1] += 1
 

@@ -9,16 +9,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from minitorch import autograd, enable_grad
-from minitorch.autograd.mode import quiet
+from minitorch import autograd, enable_grad, float64
+from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, DataError, TrainerError
-from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase
+from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase, preflight
+from minitorch.trainer.checks import Checks
+from minitorch.trainer.events import as_list
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
-from minitorch.trainer.status import Saving, _as_list
+from minitorch.trainer.status import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Run:
             )
         arguments.check(trainer.settings)
         trainer._module, trainer.stage = module, self.stage
+        trainer.resumed = False
+        trainer.checks = Checks(trainer.settings.checks, module)
         module._task.trainer = trainer
         trainer.interrupt = Interrupt()
         given = trainer.settings.profiler
@@ -82,7 +86,7 @@ class Run:
         trainer, settings = self.trainer, self.trainer.settings
         user, own = trainer.user_callbacks, []
         if trainer._configured is not self.module:  # once, or a later run would lose their state
-            own = _as_list(self.module.configure_callbacks())
+            own = as_list(self.module.configure_callbacks())
             trainer._configured = self.module
         kinds = {type(callback) for callback in own}
         replaced = [type(cb).__name__ for cb in user if type(cb) in kinds]
@@ -113,7 +117,9 @@ class Run:
         if self.tree is not None:
             self.module.load_state_dict(self.tree["state_dict"])
 
-    def start_fit(self, train: Any, val: Any, batch_size: int, ckpt_path: Any) -> None:
+    def start_fit(
+        self, train: Any, val: Any, batch_size: int, ckpt_path: Any, hparams: str | None = None
+    ) -> None:
         """Everything before the first event of training."""
         trainer, module = self.trainer, self.module
         if trainer._fitted:
@@ -130,23 +136,31 @@ class Run:
         ckpt_path = find_checkpoint(trainer, ckpt_path)
         if ckpt_path is not None:
             self.read(ckpt_path)
+        trainer.resumed = self.tree is not None
         self.place()
         if self.tree is not None:
             checkpoint.apply_callbacks(trainer, self.tree, self.path)
         self._stack.enter_context(enable_grad())
+        if trainer.checks.on:
+            self._watch_memory()
         self._stack.enter_context(quiet())
         if trainer.settings.detect_anomaly:
             self._stack.enter_context(autograd.detect_anomaly())
         trainer.optimizers, trainer.lr_scheduler_configs = optimizers.configure(module)
         if trainer.checkpoint_callbacks:
             checkpoint.check_hyperparameters(module)
+        if trainer.checks.on:
+            preflight.check_decay(trainer)
+            preflight.check_last_batch(trainer, module)
+            preflight.check_splits(trainer, module)
         trainer.rewire()
         trainer._fitted = True
         trainer._fire(trainer.events.on_fit_start)
         self._report_hyperparameters()
         module.zero_grad()
         if self.tree is not None:
-            self._restore_loop(self.tree)
+            checkpoint.compare_options(trainer, self.tree, hparams, self.path)
+            self._restore_loop(self.tree, new=hparams == "new")
         self._bind_step()
         trainer.interrupt.install()
         self._stack.callback(trainer.interrupt.restore)
@@ -157,9 +171,30 @@ class Run:
             evaluate.sanity_check(trainer, module)
         trainer.phase = "train"
 
-    def _restore_loop(self, tree: dict[str, Any]) -> None:
+    def _watch_memory(self) -> None:
+        """During the run state dicts are copies, and emptying the memory pool is noticed."""
+        trainer, check = self.trainer, "empty-cache-in-loop"
+
+        def emptied(seconds: float) -> None:
+            if trainer._saving is Saving.NEVER and not trainer.checks.meant(check):
+                trainer.checks.warn(
+                    check,
+                    "training_step: the memory pool serves the next batch. Got empty_cache() at "
+                    f"{trainer.checks.line()}, which took {1000 * seconds:.2f} ms and makes the "
+                    "next batch allocate anew. Remove it; if memory is short, use smaller batches "
+                    "with accumulate_grad_batches.",
+                )
+
+        state.snapshots, state.on_empty_cache = True, emptied
+        self._stack.callback(self._unwatch_memory)
+
+    @staticmethod
+    def _unwatch_memory() -> None:
+        state.snapshots, state.on_empty_cache = False, None
+
+    def _restore_loop(self, tree: dict[str, Any], *, new: bool) -> None:
         trainer = self.trainer
-        checkpoint.apply_loop(trainer, tree)
+        checkpoint.apply_loop(trainer, tree, new=new)
         trainer._saved_data = tree["loops"]["data"]
         if trainer._ends_at_epoch():
             reason = trainer._end[1] if trainer._end else ""
@@ -208,7 +243,7 @@ class Run:
             "training_step": module.training_step,
             "backward": module.backward,
             "optimizer_step": trainer.precision.optimizer_step,
-            "next batch": next,
+            "next batch": trainer.loader_wait.measured(trainer, next),
         }
         if trainer.profiler is not None:
             calls = {name: trainer.profiler.timed(name, call) for name, call in calls.items()}
@@ -218,6 +253,8 @@ class Run:
         trainer._next = calls["next batch"]
         trainer._step_takes_index = positional_count(module.training_step, 2) == 2
         trainer._check_every = trainer.log_every_n_steps or 50
+        exact = trainer.precision.input_dtype is float64 or trainer.checks.meant("float64-creep")
+        trainer._refused_width = None if exact else float64.numpy
 
     def _report_hyperparameters(self) -> None:
         task = self.module._task
@@ -287,7 +324,7 @@ class Run:
             history=history,
             epochs=trainer.position.epoch,
             global_step=trainer.position.global_step,
-            warnings=tuple(trainer.logger_group.failures),
+            warnings=(*trainer.logger_group.failures, *trainer.checks.found),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minitorch.callbacks.callback import Callback
@@ -13,6 +13,7 @@ from minitorch.callbacks.core import (
     Accumulation,
     DevicePlacement,
     GradientClipping,
+    LoaderWait,
     MetricLog,
     Precision,
     ProgressCounters,
@@ -23,7 +24,7 @@ from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
-from minitorch.trainer.events import Calls, Events
+from minitorch.trainer.events import Calls, Events, as_list
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from minitorch import Tensor
     from minitorch.device import device
     from minitorch.optim import Optimizer
+    from minitorch.trainer.checks import Checks
     from minitorch.trainer.profiler import SimpleProfiler
     from minitorch.trainer.task import TaskModule
 
@@ -74,6 +76,10 @@ class Status:
 
     events: Events
     train_data: Batches
+    checks: Checks
+    first_loss = 0.0
+    resumed = False
+    _refused_width: Any = None
     _training_step: Callable[..., Any]
     _backward: Callable[..., Any]
     _apply_update: Callable[..., bool]
@@ -111,7 +117,7 @@ class Status:
         self._val_every: float = float("inf")
         self._check_every = 1
         self._step_takes_index = True
-        self.install(_as_list(settings.callbacks))
+        self.install(as_list(settings.callbacks))
         folder = os.fspath(settings.default_root_dir or os.getcwd())
         self.default_root_dir = folder
         loggers = [] if settings.fast_dev_run else make_loggers(settings.logger, folder)
@@ -146,6 +152,7 @@ class Status:
         self.clipping = self._kind(GradientClipping)
         self.metric_log = self._kind(MetricLog)
         self.placement = self._kind(DevicePlacement)
+        self.loader_wait = self._kind(LoaderWait)
 
     def _current(self, kind: type[Callback]) -> Callback | None:
         return next((cb for cb in getattr(self, "callbacks", []) if type(cb) is kind), None)
@@ -328,6 +335,11 @@ class Status:
         """What the loss is a mean of: the count that training_step returned, or the batch size."""
         return self.batch_size if self._count is None else self._count
 
+    @property
+    def counted(self) -> bool:
+        """training_step returned the count itself."""
+        return self._count is not None
+
     # Where it stands.
 
     @property
@@ -480,17 +492,3 @@ class Status:
         """Updates between two step values in the loggers."""
         every = self.settings.log_every_n_steps
         return 50 if every is None else every
-
-
-def _as_list(callbacks: Any) -> list[Callback]:
-    if callbacks is None:
-        return []
-    found = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    for callback in found:
-        if not isinstance(callback, Callback):
-            what = "a class" if isinstance(callback, type) else type(callback).__name__
-            raise ArgumentError(
-                "Trainer: callbacks are objects of subclasses of minitorch.callbacks.Callback. "
-                f"Got {what} ({callback!r}). Make an object, or derive from Callback."
-            )
-    return found

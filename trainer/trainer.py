@@ -64,6 +64,8 @@ class Trainer(Status):
         deterministic: On the CPU every kernel is deterministic anyway.
         default_root_dir: Folder for files without another place; default the current one.
         profiler: "simple" prints where the time went.
+        checks: "on" looks for training pitfalls (docs/pitfalls.md), "off" does not, "warn" only
+            warns, "strict" raises where "on" warns.
 
     Raises:
         ArgumentError: An argument does not exist; the message names what does.
@@ -103,6 +105,7 @@ class Trainer(Status):
         deterministic: bool | str | None = None,
         default_root_dir: Any = None,
         profiler: Any = None,
+        checks: str = "on",
         **unknown: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Settings.names()}
@@ -120,6 +123,7 @@ class Trainer(Status):
         ckpt_path: Source | None = None,
         batch_size: int = 32,
         datamodule: Any = None,
+        hparams: str | None = None,
     ) -> FitResult:
         """Trains a module; a Trainer fits once.
 
@@ -129,13 +133,15 @@ class Trainer(Status):
             val_dataloaders: The same, or a list of DataLoaders.
             ckpt_path: Checkpoint to continue from, exactly where it was written.
             batch_size: For data that is not batched yet; training data is shuffled then.
+            hparams: With ckpt_path, whose hyper-parameters hold where they differ: "old" for the
+                checkpoint's, "new" for the module's.
 
         Returns:
             How it ended, the best and last checkpoint, and the history of metrics.
         """
         refuse_datamodule("fit", datamodule)
         with Run(self, model, "fit") as run:
-            run.start_fit(train_dataloaders, val_dataloaders, batch_size, ckpt_path)
+            run.start_fit(train_dataloaders, val_dataloaders, batch_size, ckpt_path, hparams)
             self._fit_epochs(model)
         return run.result()
 
@@ -285,7 +291,7 @@ class Trainer(Status):
         with self.precision.forward_context():
             output = step(batch, batch_idx) if self._step_takes_index else step(batch)
         if automatic:
-            loss, outputs, self._count = read_loss(output, position, self._check_every)
+            loss, outputs, self._count = read_loss(output, self)
             for call in on.transform_loss:
                 loss = call(loss)
             for call in on.on_before_backward:
@@ -347,7 +353,7 @@ class Trainer(Status):
     def manual_backward(self, loss: Tensor, **options: Any) -> None:
         """Backward pass for `TaskModule.manual_backward`."""
         on = self.events
-        check_finite(loss, self.position, self._check_every)
+        check_finite(loss, self)
         for call in on.transform_loss:
             loss = call(loss)
         for call in on.on_before_backward:

@@ -9,10 +9,13 @@ from minitorch.callbacks.core.accumulation import Accumulation
 from minitorch.callbacks.core.clipping import GradientClipping
 from minitorch.callbacks.core.device import DevicePlacement
 from minitorch.callbacks.core.finite import FiniteGradients
+from minitorch.callbacks.core.flight import FlightCheck
 from minitorch.callbacks.core.metric_log import MetricLog
+from minitorch.callbacks.core.modes import Modes
 from minitorch.callbacks.core.precision import Precision
 from minitorch.callbacks.core.progress import ProgressCounters
 from minitorch.callbacks.core.schedules import Schedules
+from minitorch.callbacks.core.waits import HostReads, LoaderWait, SlowModes
 from minitorch.callbacks.core.zero_grad import ZeroGrad
 
 __all__ = [
@@ -20,11 +23,16 @@ __all__ = [
     "Accumulation",
     "DevicePlacement",
     "FiniteGradients",
+    "FlightCheck",
     "GradientClipping",
+    "HostReads",
+    "LoaderWait",
     "MetricLog",
+    "Modes",
     "Precision",
     "ProgressCounters",
     "Schedules",
+    "SlowModes",
     "ZeroGrad",
 ]
 
@@ -32,6 +40,11 @@ CORE: tuple[type[Callback], ...] = (
     ProgressCounters,
     DevicePlacement,
     ZeroGrad,
+    Modes,
+    FlightCheck,
+    LoaderWait,
+    HostReads,
+    SlowModes,
     Precision,
     Accumulation,
     MetricLog,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from minitorch import Tensor, no_grad
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.errors import TrainerError
+from minitorch.ops.primitive import wrap
 
 if TYPE_CHECKING:
     from minitorch.trainer import TaskModule, Trainer
@@ -16,8 +19,10 @@ class Accumulation(Callback):
     """One update per `accumulate_grad_batches` batches, weighted by their true sample counts.
 
     With losses l_i that are means over n_i samples the applied gradient is
-    Σ n_i ∇l_i / Σ n_i, also for unequal batches and a short last window. n_i is the batch size, or
-    the count that training_step returns: `{"loss": loss, "count": n_tokens}`.
+    Σ n_i ∇l_i / Σ n_i, also for unequal batches and a short last window. n_i is the count that
+    training_step returns: `{"loss": loss, "count": n_tokens}`; without one, what a cross_entropy
+    that is returned as it is divides by (targets that count, with their weights), else the batch
+    size.
     """
 
     order = Order.TRANSFORM
@@ -25,8 +30,8 @@ class Accumulation(Callback):
     def __init__(self) -> None:
         self._batches: int | None = None
         self._chosen: int | None = None
-        self._first_count = 0.0
-        self._total = 0.0
+        self._first_count: Any = 0.0  # numbers, or tensors on a GPU, which nobody reads
+        self._total: Any = 0.0
 
     @property
     def state_key(self) -> str:
@@ -62,15 +67,18 @@ class Accumulation(Callback):
         return super().listens(event)
 
     def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
-        count = float(trainer.loss_count)
+        own = None
+        if not trainer.counted:
+            own = mean_count(loss, scaled=trainer.precision.scaler is not None)
+        count: Any = float(trainer.loss_count) if own is None else own
         if trainer.position.window == 0:
             self._first_count, self._total = count, 0.0
         weight = count / self._first_count
         self._total += weight
-        return loss if weight == 1.0 else loss * weight
+        return loss if type(weight) is float and weight == 1.0 else loss * weight
 
     def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
-        if self._total == 1.0:
+        if type(self._total) is float and self._total == 1.0:
             return
         with no_grad():
             for parameter in module.parameters():
@@ -86,3 +94,26 @@ class Accumulation(Callback):
         self._chosen = state_dict.get("chosen")
         if self._chosen is not None:
             self._batches = self._chosen
+
+
+def mean_count(loss: Tensor, *, scaled: bool = False) -> Any:
+    """What a loss divides by, if it is a mean that cross_entropy took; else None.
+
+    Args:
+        loss: The loss with its graph.
+        scaled: It was multiplied by a loss scale.
+
+    Returns:
+        A number; on a GPU a tensor, because reading it would wait for the device.
+    """
+    node: Any = loss.grad_fn
+    if scaled and node is not None and node.op.name == "mul":
+        node = next((edge for edge in node.edges if edge is not None), None)
+    op = getattr(node, "op", None)
+    if op is None or op.name != "cross_entropy" or node.params.get("reduction") != "mean":
+        return None
+    residuals = node.saved[len(op.saves) :]
+    if len(residuals) == 4:
+        total = residuals[3].sum()
+        return float(total) if isinstance(total, np.generic) else wrap(total)
+    return float(node.saved[1].size)

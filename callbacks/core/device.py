@@ -50,6 +50,9 @@ class DevicePlacement(Callback):
             trainer.overrides("on_after_batch_transfer"),
         )
         module.to(self.device)
+        profiler: Any = trainer.profiler
+        if self.device.type != "cpu" and hasattr(profiler, "synchronize"):
+            profiler.synchronize = library.synchronize
 
     def transform_batch(
         self, trainer: Trainer, module: TaskModule, batch: Any, dataloader_idx: int

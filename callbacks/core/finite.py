@@ -45,7 +45,7 @@ class FiniteGradients(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
-        on_host = trainer.device.type == "cpu"
+        on_host = trainer.placement.device.type == "cpu"
         if not on_host and trainer.global_step % (trainer.log_every_n_steps or 50):
             return
         total: Any = 0.0

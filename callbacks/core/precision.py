@@ -63,6 +63,9 @@ class Precision(Callback):
                 if self._saved_scaler is not None:
                     self.scaler.load_state_dict(self._saved_scaler)
 
+        if trainer.device.type != "cpu":
+            self._context = _On(trainer.device, self._context)
+
     def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if self._previous_dtype is not None:
             dtypes.set_default_dtype(self._previous_dtype)
@@ -147,12 +150,39 @@ class Precision(Callback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        return {} if self.scaler is None else {"scaler": self.scaler.state_dict()}
+        state: dict[str, Any] = {"name": self.name}
+        if self.scaler is not None:
+            state["scaler"] = self.scaler.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._saved_scaler = state_dict.get("scaler")
+        before, trainer = state_dict.get("name", self.name), self._trainer
+        check = "precision-default-surprise"
+        if before != self.name and trainer is not None and not trainer.checks.meant(check):
+            trainer.checks.warn(
+                check,
+                "Trainer: a resumed run computes as it did before. Got "
+                f'precision="{self.name}" and a checkpoint of a run with "{before}". Pass '
+                f'precision="{before}", or accept other numbers.',
+            )
         if self.scaler is not None and self._saved_scaler is not None:
             self.scaler.load_state_dict(self._saved_scaler)
+
+
+class _On:
+    """The context of a step on a GPU: new tensors are made there."""
+
+    def __init__(self, device: Any, inner: Any) -> None:
+        self._parts = (device, inner)
+
+    def __enter__(self) -> None:
+        for part in self._parts:
+            part.__enter__()
+
+    def __exit__(self, *exc: Any) -> None:
+        for part in reversed(self._parts):
+            part.__exit__(*exc)
 
 
 def bare(optimizer: Any) -> Optimizer:

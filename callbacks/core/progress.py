@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minitorch import random
+from minitorch.autograd.mode import state
+from minitorch.autograd.node import next_sequence
 from minitorch.callbacks.callback import Callback, Order
 
 if TYPE_CHECKING:
@@ -23,9 +25,18 @@ class ProgressCounters(Callback):
 
     def __init__(self) -> None:
         self._before = 0
+        self._cuts = False
         self._counted = False
         self._batches = 0
         self._random: dict[str, Any] | None = None
+
+    def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._cuts = module.automatic_optimization
+        state.origin = next_sequence()
+
+    def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        if stage == "fit":
+            state.origin, state.horizon = 0, -1
 
     def open(self, trainer: Trainer, *, batches: int) -> None:
         """Begins a batch, or the update of a window that an epoch's end left open.
@@ -36,9 +47,18 @@ class ProgressCounters(Callback):
         self._before = _updates(trainer)
         self._counted = False
         self._batches = batches
+        if trainer.checks.on:
+            state.recording = state.recording or 1  # whoever switched it off
+            if self._cuts:
+                state.horizon = next_sequence()  # older results are constants from here on
         if not trainer.position.window:
             self._random = random.state_dict()
             trainer.metric_log.begin_window()
+
+    @property
+    def random_before(self) -> dict[str, Any] | None:
+        """The random state that the current window began with."""
+        return self._random
 
     def close_cut(self, trainer: Trainer) -> None:
         """Makes the state that an exception left inside of a step one that a run can resume from.
@@ -82,4 +102,7 @@ class ProgressCounters(Callback):
 
 
 def _updates(trainer: Trainer) -> int:
-    return sum([optimizer.updates for optimizer in trainer.optimizers])
+    total = 0
+    for optimizer in trainer.optimizers:  # a comprehension would be one more call
+        total += optimizer.updates
+    return total

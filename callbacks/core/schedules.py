@@ -26,6 +26,7 @@ class LRSchedulerConfig:
         reduce_on_plateau: Whether it takes a metric.
         strict: Whether a missing metric is an error.
         seen: Stamp of the last metric value that it was given.
+        interval_named: The user named the interval; otherwise the schedule's length may choose it.
     """
 
     scheduler: Any
@@ -36,6 +37,7 @@ class LRSchedulerConfig:
     reduce_on_plateau: bool = False
     strict: bool = True
     seen: int = -1
+    interval_named: bool = False
 
 
 class Schedules(Callback):

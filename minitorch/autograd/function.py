@@ -11,7 +11,16 @@ from .. import backend
 from ..errors import GraphError, describe
 from ..ops import primitive
 from ..ops.inplace import rebase
-from ..ops.primitive import Op, as_seen, edge_of, new_node, shares_memory, version_of, wrap
+from ..ops.primitive import (
+    Op,
+    as_seen,
+    edge_of,
+    input_edge,
+    new_node,
+    shares_memory,
+    version_of,
+    wrap,
+)
 from .engine import OUTPUT_OF
 from .mode import no_grad, recording_level, state
 from .saved import PackedTensor
@@ -222,7 +231,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, inputs: Any, tensors: Any, ou
         "like": like,
         "outputs": len(outputs),
     }
-    node = new_node(cls._op, tuple(edge_of(x) for _, x in tensors), params)
+    node = new_node(cls._op, tuple(input_edge(x) for _, x in tensors), params)
     kept = [x for x in ctx._to_save if x is not None]
     node.saved = tuple(x._array for x in kept)
     node.versions = tuple(v for x in kept for v in (version_of(x), version_of(x)[0]))

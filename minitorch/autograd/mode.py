@@ -25,6 +25,12 @@ class _Mode(threading.local):
     quiet = False
     saved_hooks: tuple[tuple[Any, Any], ...] = ()  # (pack, unpack), the innermost last
     running: Any = None  # the pass of backward that is under way
+    # Results of operations numbered from `origin` to `horizon` are constants for new ones.
+    origin, horizon = 0, -1
+    meant: tuple[Any, ...] = ()  # the open `intended` blocks
+    snapshots = False  # state dicts are copies
+    on_empty_cache: Any = None  # is told how many seconds a call of empty_cache took
+    noting = False  # operations note the user's line, as under anomaly mode
 
 
 state = _Mode()
@@ -54,7 +60,16 @@ def is_grad_enabled() -> bool:
 
 def recording_level(enabled: bool) -> int:
     """The value of `state.recording` for grad mode `enabled` under the modes that look at nodes."""
-    return (2 if state.anomaly or state.saved_hooks else 1) if enabled else 0
+    watched = state.anomaly or state.saved_hooks or state.noting
+    return (2 if watched else 1) if enabled else 0
+
+
+def note_lines(on: bool) -> bool:
+    """Lets operations note the user's line, or not; returns whether they did before."""
+    before = state.noting
+    state.noting = on
+    state.recording = recording_level(state.recording > 0)
+    return before
 
 
 class _GradMode:

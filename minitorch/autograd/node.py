@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import traceback
+import linecache
+import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GraphError
@@ -188,7 +190,7 @@ def where(node: Node) -> str:
 
 def observe(node: Node) -> None:
     """Does what the modes of this thread ask for with a node that was just recorded."""
-    if state.anomaly and (node.meta is None or "line" not in node.meta):
+    if (state.anomaly or state.noting) and (node.meta is None or "line" not in node.meta):
         note_line(node)
     if state.saved_hooks and node.saved:
         from .saved import pack_node
@@ -197,14 +199,30 @@ def observe(node: Node) -> None:
 
 
 def note_line(node: Node) -> None:
-    """Notes in `node` the innermost line outside of minitorch that is being run."""
-    frames = traceback.extract_stack()
-    root = __file__.rpartition("autograd")[0]
-    for frame in reversed(frames):
-        if not frame.filename.startswith(root):
-            line = f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"
-            node.meta = {**(node.meta or {}), "line": line}
-            return
+    """Notes in `node` the innermost line outside of minitorch, and what was said to be meant."""
+    line = user_line()
+    if line:
+        node.meta = {**(node.meta or {}), "line": line, "meant": state.meant}
+
+
+_ROOT = __file__.rpartition("autograd")[0]
+
+
+def user_line(*, skip: tuple[str, ...] = ()) -> str:
+    """The innermost line outside of minitorch that is being run, as `file:line in function: text`.
+
+    Args:
+        skip: More folders to look past.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    folders = (_ROOT, *skip)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(folders):
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            return f"{code.co_filename}:{frame.f_lineno} in {code.co_name}: {text}"
+        frame = frame.f_back
+    return ""
 
 
 def leading_to(roots: Iterable[Any], wanted: set[Any] | None) -> set[Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from .. import backend
+from ..autograd.mode import state
 from . import index_of, is_available
 
 
@@ -44,9 +46,12 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 def empty_cache() -> None:
     """Gives memory that no array uses back to the GPU; nothing to do without one."""
+    start = time.perf_counter()
     pool = _pool(None)
     if pool is not None:
         pool.free_all_blocks()
+    if state.on_empty_cache is not None:
+        state.on_empty_cache(time.perf_counter() - start)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:

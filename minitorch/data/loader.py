@@ -136,6 +136,7 @@ class DataLoader(Generic[T_co]):
         self._ready = False
         self.dataset = dataset
         self.shuffle = bool(shuffle)
+        self.order_is_named = (shuffle, sampler, batch_sampler) != (None, None, None)
         self.num_workers = num_workers
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
@@ -168,6 +169,17 @@ class DataLoader(Generic[T_co]):
         self._start = (0, 0)
         self._position: Position | None = None
         self._ready = True
+
+    def shuffled(self) -> DataLoader[T_co]:
+        """A loader like this one that shuffles; itself if its order was named or is a stream's."""
+        if self.order_is_named or self._is_stream or type(self) is not DataLoader:
+            return self
+        names = (
+            "num_workers collate_fn pin_memory drop_last timeout worker_init_fn generator "
+            "multiprocessing_context prefetch_factor persistent_workers worker_type spread_last"
+        )
+        options = {name: getattr(self, name) for name in names.split()}
+        return DataLoader(self.dataset, self.batch_size, True, **options)
 
     def _choose_order(self, batch_size: int | None, sampler: Any, batch_sampler: Any) -> None:
         self.sampler: Any = None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import backend, dtypes
 from ..autograd import no_grad
+from ..autograd.mode import state as mode
 from ..errors import ArgumentError, CheckpointError, describe
 from ..ops.creation import from_numpy
 from ..tensor import Tensor
@@ -122,10 +123,25 @@ def save_own(
     for path, tensor, _ in _own(module, prefix):
         _check_new(module, path, memo.paths)
         if not keep_vars and not _has_no_shape(tensor):
-            tensor = memo.detached.setdefault(id(tensor), tensor.detach())
+            if id(tensor) not in memo.detached:
+                memo.detached[id(tensor)] = _given_out(tensor)
+            tensor = memo.detached[id(tensor)]
         destination[path] = tensor
     if _has_extra_state(module):
         destination[prefix + EXTRA_STATE] = module.get_extra_state()
+
+
+def _given_out(tensor: Tensor) -> Tensor:
+    """The detached tensor; under a Trainer a copy, so that later updates do not change it.
+
+    The copy is read-only on the CPU: a write that was meant for the module must not get lost.
+    """
+    if not mode.snapshots:
+        return tensor.detach()
+    copy = tensor.detach().clone()
+    if backend.device_of(copy._array).type == "cpu":
+        copy._array.flags.writeable = False
+    return copy
 
 
 class _Loading:

@@ -20,6 +20,7 @@ from .primitive import (
     finish,
     finish_one,
     finish_two,
+    input_edge,
     new_node,
     raise_devices,
     version_of,
@@ -304,7 +305,7 @@ def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
         t._node = None
         t._rg = False
         return t
-    edge = x._node or x
+    edge = input_edge(x)
     node = new_node(op, (edge, None) if a is x else (None, edge), NO_PARAMS)
     if op.saves:
         # The rule of a product or quotient by a number needs the number alone.

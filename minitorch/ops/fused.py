@@ -12,7 +12,7 @@ from .. import backend
 from ..autograd.mode import enable_grad, state
 from ..autograd.node import Node, observe
 from . import primitive
-from .primitive import OUT, Op, check_same_device, edge_of, new_node, save, wrap
+from .primitive import OUT, Op, check_same_device, input_edge, new_node, save, wrap
 
 
 class Fused(Op):
@@ -82,7 +82,7 @@ class Fused(Op):
     def _record(
         self, out: Any, inputs: Any, arrays: list[Any], residuals: Any, params: dict[str, Any]
     ) -> None:
-        edges = tuple([edge_of(x) if isinstance(x, primitive.Tensor) else None for x in inputs])
+        edges = tuple([input_edge(x) if isinstance(x, primitive.Tensor) else None for x in inputs])
         node = new_node(self, edges, params)
         if self.bilinear and (edges[0] is None or edges[1] is None):
             unneeded = {2} | {1 - i for i in (0, 1) if edges[i] is None}

@@ -14,7 +14,7 @@ from .. import backend, dtypes
 from ..autograd.mode import state
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from . import at_once, primitive
-from .primitive import Op, cast, edge_of, new_node, version_of, wrap
+from .primitive import Op, cast, input_edge, new_node, version_of, wrap
 
 
 def bump(t: Any, name: str) -> None:
@@ -94,7 +94,7 @@ def written(
     check_writable(t, name, recorded)
     node = None
     if recorded:
-        node = new_node(op, tuple([edge_of(x) for x in inputs]), params)
+        node = new_node(op, tuple([input_edge(x) for x in inputs]), params)
         node.shapes = tuple(x._array.shape for x in inputs)
     write(t._array)
     bump(t, name)
@@ -207,7 +207,7 @@ def rebase(t: Any, node: Any) -> None:
         base._sync_view()
     strides = base._array.strides
     order = tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
-    write = new_node(_VIEW_WRITE, (edge_of(base), node), {"view": view, "order": order})
+    write = new_node(_VIEW_WRITE, (input_edge(base), node), {"view": view, "order": order})
     base._node, base._rg = write, True
     t._sync_view()
 
@@ -230,7 +230,7 @@ def copy_(t: Any, src: Any, non_blocking: bool = False) -> Any:
     t._array[...] = new._array
     bump(t, "copy_")
     if recorded:
-        rebase(t, new_node(_COPY, (edge_of(t), edge_of(new)), {}))
+        rebase(t, new_node(_COPY, (input_edge(t), input_edge(new)), {}))
     return t
 
 
@@ -259,7 +259,7 @@ def fill_(t: Any, value: Any) -> Any:
 
 def forget(t: Any) -> None:
     """Notes that every value of `t` was replaced by one that depends on nothing."""
-    rebase(t, new_node(_FILLED, (edge_of(t),), {}))
+    rebase(t, new_node(_FILLED, (input_edge(t),), {}))
 
 
 def zero_(t: Any) -> Any:

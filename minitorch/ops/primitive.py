@@ -91,6 +91,15 @@ def edge_of(t: Tensor) -> Node | Tensor | None:
     return t if t._rg else None
 
 
+def input_edge(t: Tensor) -> Node | Tensor | None:
+    """`edge_of` for the input of a new operation: None for what lies behind the horizon."""
+    node = t._node
+    if node is not None:
+        inside = node.sequence > state.horizon or node.sequence < state.origin
+        return node if inside else None
+    return t if t._rg else None
+
+
 def new_node(op: Op, edges: tuple[Any, ...], params: dict[str, Any]) -> Node:
     """A Node that saves nothing yet."""
     node = _new(Node)
@@ -134,7 +143,7 @@ def finish(op: Op, y: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -
             t._sync_view()
         record = record or t._rg
     if record and state.recording:
-        node = new_node(op, tuple([edge_of(t) for t in inputs]), params)
+        node = new_node(op, tuple([input_edge(t) for t in inputs]), params)
         if op.saves:
             save(node, op, inputs, [t._array for t in inputs], out)
         out._node = node
@@ -157,7 +166,8 @@ def finish_one(op: Op, y: Any, x: Tensor, params: dict[str, Any] = NO_PARAMS) ->
         return t
     node = _new(Node)
     node.op = op
-    node.edges = (x._node or x,)
+    before = x._node
+    node.edges = (x,) if before is None else (input_edge(x),)
     node.params = params
     node.shapes = node.meta = None
     node.sequence = next_sequence()
@@ -194,7 +204,7 @@ def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO
         return t
     node = _new(Node)
     node.op = op
-    node.edges = (a._node or (a if a._rg else None), b._node or (b if b._rg else None))
+    node.edges = (input_edge(a), input_edge(b))
     node.params = params
     xa, xb = a._array, b._array
     shape_a, shape_b = xa.shape, xb.shape
@@ -370,7 +380,7 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     y = _cast_forward(x._array, dtype=dtype)
     if dtype.kind in "iub" or source.kind in "iub":
         return wrap(y)
-    return finish(_CAST, y, (x,), {"source": source})
+    return finish(_CAST, y, (x,), {"source": source, "target": dtype})
 
 
 def _narrowed(g: Any, dtype: np.dtype[Any]) -> Any:

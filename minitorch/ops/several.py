@@ -9,7 +9,7 @@ from ..autograd.engine import OUTPUT_OF
 from ..autograd.mode import state
 from ..autograd.node import Node
 from . import primitive
-from .primitive import Op, as_seen, edge_of, new_node, raw, version_of, wrap
+from .primitive import Op, as_seen, input_edge, new_node, raw, version_of, wrap
 
 
 class Several(Op):
@@ -41,7 +41,7 @@ class Several(Op):
             x._sync_view()
         if not (x._rg and state.recording):
             return outputs
-        node = new_node(self, (edge_of(x),), {**params, "outputs": len(outputs)})
+        node = new_node(self, (input_edge(x),), {**params, "outputs": len(outputs)})
         kept = [x, *outputs]
         node.saved = (x._array, *arrays)
         node.versions = tuple(v for t in kept for v in (version_of(t), version_of(t)[0]))

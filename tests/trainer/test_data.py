@@ -224,7 +224,7 @@ def test_nested_batches_become_tensors_of_the_compute_dtype(kind: str) -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:
             seen.append(batch)
-            return self.linear.weight.sum()
+            return self.linear.weight.sum() + self.linear.bias.sum()
 
     batch = NESTED[kind]
     fit(Task(), [batch], max_epochs=1)
@@ -260,7 +260,7 @@ def test_floats_are_cast_and_other_dtypes_stay(case: str) -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:
             seen.append(batch)
-            return self.linear.weight.sum()
+            return self.linear.weight.sum() + self.linear.bias.sum()
 
     source = np.ones((4, 3), given)
     for batch in (source, mt.tensor(source)):
@@ -272,7 +272,7 @@ def test_arrays_of_the_user_are_not_aliased() -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:
             batch[0].add_(1.0)
-            return self.linear.weight.sum()
+            return self.linear.weight.sum() + self.linear.bias.sum()
 
     x = X.copy()
     fit(Task(), [(x, Y)], max_epochs=1)

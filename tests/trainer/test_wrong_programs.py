@@ -408,7 +408,7 @@ def test_gradients_of_a_gpu_are_checked_now_and_then(pretend_gpu: Any) -> None:
 def test_large_gradients_are_finite() -> None:
     class Task(Regression):
         def training_step(self, batch: Any, batch_idx: int) -> Any:
-            return self.linear.bias.sum() * 1e30
+            return (self.linear.bias.sum() + self.linear.weight.sum()) * 1e30
 
     with pytest.raises(TrainerError, match="the loss must be finite"):
         fit(Task(lr=1e9), max_epochs=1)

@@ -176,7 +176,7 @@ def binary_cross_entropy_with_logits(
     name = "binary_cross_entropy_with_logits"
     reduction = reduction_of(name, size_average, reduce, reduction)
     same_shape(name, input, target)
-    targets.refuse_probabilities(name, input)
+    targets.check_kind(name, input)
     if not input.dtype.is_floating_point:
         raise DtypeError(
             f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
@@ -209,6 +209,7 @@ def kl_div(
         ShapeError: The shapes differ.
     """
     same_shape("kl_div", input, target)
+    targets.check_kind("kl_div", input)
     reduction = reduction_of("kl_div", size_average, reduce, reduction, "batchmean")
     if log_target:
         loss = elementwise.exp(target) * (target - input)
@@ -257,7 +258,7 @@ def cross_entropy(
     reduction = reduction_of(name, size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1. Got {label_smoothing}.")
-    targets.refuse_probabilities(name, input)
+    targets.check_kind(name, input)
     weight = targets.class_weight(name, input, weight)
     if target.shape == input.shape and target.dtype.is_floating_point:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
@@ -315,7 +316,7 @@ def nll_loss(
     need_tensor(name, "the input", input)
     need_tensor(name, "the target", target)
     reduction = reduction_of(name, size_average, reduce, reduction)
-    targets.refuse_probabilities(name, input)
+    targets.check_kind(name, input)
     weight = targets.class_weight(name, input, weight)
     targets.check_classes(name, input, target, ignore_index, reduction)
     axis = 1 if input.ndim > 1 else 0

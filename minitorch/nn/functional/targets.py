@@ -8,11 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from ... import backend
-from ...autograd.node import Node
+from ...autograd.mode import state
+from ...autograd.node import Node, user_line, where
+from ...checks import is_intended
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...tensor import Tensor
 
-_PROBABILITIES = frozenset({"softmax", "sigmoid"})
+_SAME_VALUES = frozenset("to reshape permute slice expand squeeze clone alias clamp".split())
+_SAME_VALUES |= {"unsqueeze", "transpose", "index", "gather", "flip", "index_select", "select"}
+_KINDS = {"softmax": "probabilities", "sigmoid": "probabilities"}
+_KINDS |= {"log_softmax": "log-probabilities", "logsigmoid": "log-probabilities"}
+_KINDS |= dict.fromkeys(("linear", "addmm", "matmul", "convolution"), "logits")
 
 
 def _on_host(tensor: Tensor) -> Any:
@@ -21,21 +27,74 @@ def _on_host(tensor: Tensor) -> Any:
     return array if backend.device_of(array).type == "cpu" else None
 
 
-def refuse_probabilities(name: str, input: Tensor) -> None:
-    """Raises ArgumentError if `input` is the output of softmax or sigmoid itself."""
+def kind_of(input: Tensor) -> tuple[str, Node | None]:
+    """What the values of a recorded result are, and the operation that made them so.
+
+    Returns:
+        "probabilities", "log-probabilities", "logits", or "" where nobody knows; reshaping,
+        indexing, clamping and casting change nothing of it.
+    """
     node = input.grad_fn
-    while node is not None and node.op.name == "to" and node.edges:
+    while node is not None and node.op.name in _SAME_VALUES and node.edges:
         node = node.edges[0] if isinstance(node.edges[0], Node) else None
-    if node is not None and node.op.name in _PROBABILITIES:
-        wanted = "log-probabilities" if name == "nll_loss" else "logits"
-        fix = (
-            "Use log_softmax instead of it."
-            if name == "nll_loss"
-            else f"Leave {node.op.name} away: the loss contains it."
-        )
-        raise ArgumentError(
-            f"{name}: the input must be {wanted}. Got the output of {node.op.name}. {fix}"
-        )
+    if node is None:
+        return "", None
+    if node.op.name == "log" and node.edges and isinstance(node.edges[0], Node):
+        return ("log-probabilities", node) if _KINDS.get(node.edges[0].op.name) else ("", node)
+    return _KINDS.get(node.op.name, ""), node
+
+
+_TAKES = {
+    "cross_entropy": ("logits", ("probabilities",)),
+    "binary_cross_entropy_with_logits": ("logits", ("probabilities", "log-probabilities")),
+    "nll_loss": ("log-probabilities", ("probabilities", "logits")),
+    "kl_div": ("log-probabilities", ("probabilities",)),
+}
+
+
+def check_kind(name: str, input: Tensor) -> None:
+    """Raises unless the values of `input` can be what the loss takes.
+
+    In the first step of a fit (`state.noting`) values of unknown origin are looked at.
+
+    Raises:
+        ArgumentError: Names what made them, and the fix.
+    """
+    wanted, refused = _TAKES[name]
+    kind, node = kind_of(input)
+    if kind not in refused and state.noting:
+        kind, node = _kind_of_values(wanted, input), None
+    if kind not in refused:
+        return
+    check = "double-softmax" if wanted == "logits" else "bce-nll-input-mixup"
+    if is_intended(check) or is_intended("bce-nll-input-mixup"):
+        return
+    if node is None:
+        came = f"values that look like {kind}"
+    else:
+        came = f"the output of {node.op.name}"
+    if wanted == "logits":
+        fix = f"Leave {node.op.name if node else 'softmax'} away: the loss contains it."
+    else:
+        fix = "Use log_softmax instead of it." if kind == "probabilities" else "Apply log_softmax."
+    line = where(node) if node is not None else ""
+    here = f" The loss is called at {user_line()}." if line or node is None else ""
+    raise ArgumentError(
+        f"{name}: the input must be {wanted}. Got {came}. {fix}{line}{here} If it is meant: "
+        f'`with intended("{check}"):` around the loss.'
+    )
+
+
+def _kind_of_values(wanted: str, input: Tensor) -> str:
+    array = _on_host(input)
+    if array is None or array.ndim < 2 or array.shape[1] < 2 or array.dtype.kind != "f":
+        return ""
+    if wanted == "log-probabilities":
+        return "logits" if array.max() > 1e-3 else ""
+    if not array.min() >= 0 or not array.max() <= 1:
+        return ""
+    sums = array.sum(1)
+    return "probabilities" if abs(sums - 1).max() < 1e-4 else ""
 
 
 def check_unit_interval(name: str, what: str, tensor: Tensor, fix: str) -> None:

@@ -197,11 +197,13 @@ def per_group(schedule: Any, name: str, value: Any, optimizer: Optimizer) -> lis
 
 
 def check_count(schedule: Any, name: str, value: Any, low: int = 1) -> int:
-    """`value`, if it is an integer that is at least `low`.
+    """`value`, if it is an integer, or a float without fraction, that is at least `low`.
 
     Raises:
         ArgumentError: It is not.
     """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         raise ArgumentError(
             f"{type(schedule).__name__}: {name} must be an integer, at least {low}. Got {value!r}."

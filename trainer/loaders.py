@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from minitorch import Tensor, backend
+from minitorch.data.arrays import is_array
 from minitorch.errors import DataError, describe
 
 if TYPE_CHECKING:
@@ -71,17 +71,13 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
     return source
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Tensor) or backend.is_array(value)
-
-
 def _columns(source: Any) -> dict[str, Any] | None:
-    if _is_array(source):
+    if is_array(source):
         return {"data": source}
-    if isinstance(source, tuple) and source and all(map(_is_array, source)):
+    if isinstance(source, tuple) and source and all(map(is_array, source)):
         return {f"[{i}]": column for i, column in enumerate(source)}
     named = isinstance(source, Mapping) and all(isinstance(key, str) for key in source)
-    if named and source and all(map(_is_array, source.values())):
+    if named and source and all(map(is_array, source.values())):
         return {f"[{key!r}]": column for key, column in source.items()}
     return None
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _PAIRWISE = frozenset(("sub", "add", "mul", "div"))
 _FIRST_LOSS_LIMIT = 2.0
-_DEAD_SHARE = 1.0
 
 
 class Recorded:

@@ -29,11 +29,6 @@ class Watch:
         self._before: list[tuple[Any, Any]] = []
         self.sizes: set[int] = set()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether operations are being watched."""
-        return bool(self._before)
-
     def open(self, sizes: set[int]) -> None:
         """Begins to watch.
 

@@ -60,7 +60,7 @@ def gradcheck(
                 f"gradcheck: inputs must be float64 or complex128, or rounding hides errors. "
                 f"Input {i} is {describe(x)}. Convert it with .double()."
             )
-    outputs = _outputs(func(*inputs))
+    outputs = engine.listed(func(*inputs))
     for k, y in enumerate(outputs):
         if not y.requires_grad:
             message = _lost(func, inputs, checked, k, y, eps, atol)
@@ -73,7 +73,7 @@ def gradcheck(
                 return _failed(raise_exception, message)
             continue
         analytic = _analytic(y, [x for _, x in checked])
-        again = _analytic(_outputs(func(*inputs))[k], [x for _, x in checked])
+        again = _analytic(engine.listed(func(*inputs))[k], [x for _, x in checked])
         for (i, x), a, b in zip(checked, analytic, again, strict=True):
             if not np.allclose(a, b, rtol=0, atol=nondet_tol, equal_nan=True):
                 return _failed(
@@ -113,7 +113,7 @@ def gradgradcheck(
     Other arguments, returns and errors are those of `gradcheck`.
     """
     inputs = (inputs,) if isinstance(inputs, primitive.Tensor) else tuple(inputs)
-    outputs = [y for y in _outputs(func(*inputs)) if y.requires_grad]
+    outputs = [y for y in engine.listed(func(*inputs)) if y.requires_grad]
     if grad_outputs is None:
         rng = np.random.Generator(np.random.Philox(0))
         grad_outputs = [
@@ -126,7 +126,7 @@ def gradgradcheck(
 
     def gradients(*args: Any) -> tuple[Any, ...]:
         xs, gs = args[:n], args[n:]
-        ys = [y for y in _outputs(func(*xs)) if y.requires_grad]
+        ys = [y for y in engine.listed(func(*xs)) if y.requires_grad]
         wanted = [x for x in xs if isinstance(x, primitive.Tensor) and x.requires_grad]
         found = engine.grad(ys, wanted, gs, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None and g.requires_grad)
@@ -141,10 +141,6 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         fast_mode=fast_mode,
     )
-
-
-def _outputs(value: Any) -> list[Any]:
-    return [value] if isinstance(value, primitive.Tensor) else list(value)
 
 
 def _failed(raise_exception: bool, message: str) -> bool:
@@ -213,7 +209,7 @@ def _along(
     try:
         for step in (eps, -eps):
             x._array[...] = before + step * u
-            values.append(_inner(v, _outputs(func(*inputs))[k]))
+            values.append(_inner(v, engine.listed(func(*inputs))[k]))
     finally:
         x._array[...] = before
     return (values[0] - values[1]) / (2 * eps)
@@ -268,9 +264,9 @@ def _numeric(func: Callable[..., Any], inputs: Any, x: Any, k: int, eps: float) 
             try:
                 for step in (eps, -eps):
                     part[place] = before + step
-                    values.append(_real_vector(_outputs(func(*inputs))[k]._array).copy())
+                    values.append(_real_vector(engine.listed(func(*inputs))[k]._array).copy())
             finally:
                 part[place] = before
             columns.append((values[0] - values[1]) / (2 * eps))
-    size = _real_vector(_outputs(func(*inputs))[k]._array).size
+    size = _real_vector(engine.listed(func(*inputs))[k]._array).size
     return np.array(columns).reshape(len(columns), size).T

@@ -324,9 +324,9 @@ def backward(
         GraphError: A tensor has no graph, or the graph was consumed before.
         ShapeError: A gradient has another shape than its tensor.
     """
-    tensors = _listed(tensors)
+    tensors = listed(tensors)
     grads = _initial(tensors, grad_tensors, "backward")
-    wanted = None if inputs is None else _listed(inputs)
+    wanted = None if inputs is None else listed(inputs)
     if wanted is not None and not wanted:
         raise GraphError("backward: `inputs` is empty. Name at least one tensor, or pass None.")
     captured = _run(tensors, grads, retain_graph, create_graph, wanted)
@@ -373,7 +373,7 @@ def grad(
             "grad: only the gradients of the inputs are computed. Got only_inputs=False. "
             "Call backward() to accumulate into every leaf."
         )
-    outputs, inputs = _listed(outputs), _listed(inputs)
+    outputs, inputs = listed(outputs), listed(inputs)
     if is_grads_batched:
         from .batched import grad_batched
 
@@ -454,13 +454,14 @@ def _run(
     return run.captured
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """One tensor as a list of one."""
     return [value] if isinstance(value, primitive.Tensor) else list(value)
 
 
 def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
     """The gradient that each output starts with: arrays, or Tensors that have a graph."""
-    given = [None] * len(tensors) if grads is None else _listed(grads)
+    given = [None] * len(tensors) if grads is None else listed(grads)
     if len(given) != len(tensors):
         raise GraphError(
             f"{name}: one gradient is needed per output. Got {len(given)} for {len(tensors)}."

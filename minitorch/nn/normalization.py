@@ -10,6 +10,7 @@ from ..ops.creation import empty, ones, tensor, zeros
 from ..tensor import Parameter, Tensor
 from . import functional as F
 from . import init
+from .functional.checks import as_tuple
 from .linear import positive
 from .module import Module
 
@@ -148,7 +149,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _as_shape(normalized_shape)
+        self.normalized_shape = as_tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         sizes, where = self.normalized_shape, {"device": device, "dtype": dtype}
         self.weight = Parameter(ones(*sizes, **where)) if elementwise_affine else None
@@ -166,10 +167,6 @@ class LayerNorm(Module):
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
-
-
-def _as_shape(sizes: int | Sequence[int]) -> tuple[int, ...]:
-    return (sizes,) if isinstance(sizes, int) else tuple(sizes)
 
 
 def _reset(weight: Tensor | None, bias: Tensor | None) -> None:
@@ -201,7 +198,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _as_shape(normalized_shape)
+        self.normalized_shape = as_tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         sizes = self.normalized_shape
         weight = ones(*sizes, device=device, dtype=dtype) if elementwise_affine else None

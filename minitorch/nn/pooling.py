@@ -6,7 +6,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from . import functional as F
-from .functional.checks import Size
+from .functional.checks import Size, as_tuple
 from .module import Module
 
 
@@ -76,9 +76,9 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = self.kernel_size if stride is None else _single(stride)
-        self.padding = _single(padding)
+        self.kernel_size = as_tuple(kernel_size)
+        self.stride = self.kernel_size if stride is None else as_tuple(stride)
+        self.padding = as_tuple(padding)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
@@ -93,10 +93,6 @@ class AvgPool1d(Module):
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-def _single(value: Size) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
 
 
 class _AvgPool(Module):

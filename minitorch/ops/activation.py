@@ -39,12 +39,8 @@ def _in_float32(body: Any) -> Any:
     return call
 
 
-def _xp(a: Any) -> Any:
-    return backend.namespace(a)
-
-
 def _leaky_forward(a: Any, *, slope: float) -> Any:
-    return _xp(a).where(a > 0, a, a * slope)
+    return backend.namespace(a).where(a > 0, a, a * slope)
 
 
 leaky_relu = Unary(
@@ -53,7 +49,7 @@ leaky_relu = Unary(
 
 
 def _elu_forward(a: Any, *, alpha: float, scale: float) -> Any:
-    xp = _xp(a)
+    xp = backend.namespace(a)
     return xp.where(a > 0, a * scale, xp.expm1(xp.minimum(a, 0)) * (alpha * scale))
 
 
@@ -64,15 +60,9 @@ def _elu_rule(g: Any, a: Any, *, alpha: float, scale: float) -> Any:
 elu = Unary("elu", _in_float32(_elu_forward), _elu_rule, (0,))
 
 
-def _sigmoid_array(a: Any) -> Any:
-    xp = _xp(a)
-    e = xp.exp(-abs(a))
-    return xp.where(a >= 0, 1, e) / (1 + e)
-
-
 def _silu_forward(a: Any) -> Any:
     kernels = _kernels(a)
-    return a * _sigmoid_array(a) if kernels is None else kernels.silu(a)
+    return a * el.sigmoid_array(a) if kernels is None else kernels.silu(a)
 
 
 def _silu_rule(g: Any, a: Any) -> Any:
@@ -108,7 +98,7 @@ def _gelu_tanh_forward(a: Any) -> Any:
     kernels = _kernels(a)
     if kernels is not None:
         return kernels.gelu_tanh(a)
-    return a * 0.5 * (1 + _xp(a).tanh(a * _SQRT_2_PI * (1 + a * a * _CUBIC)))
+    return a * 0.5 * (1 + backend.namespace(a).tanh(a * _SQRT_2_PI * (1 + a * a * _CUBIC)))
 
 
 def _gelu_tanh_rule(g: Any, a: Any) -> Any:
@@ -125,7 +115,7 @@ gelu_tanh = Unary("gelu_tanh", _in_float32(_gelu_tanh_forward), _gelu_tanh_rule,
 
 
 def _softplus_forward(a: Any, *, beta: float, threshold: float) -> Any:
-    xp, z = _xp(a), a * beta
+    xp, z = backend.namespace(a), a * beta
     return xp.where(z > threshold, a, (xp.log1p(xp.exp(-abs(z))) + xp.maximum(z, 0)) / beta)
 
 
@@ -137,7 +127,7 @@ softplus = Unary("softplus", _in_float32(_softplus_forward), _softplus_rule, (0,
 
 
 def _logsigmoid_forward(a: Any) -> Any:
-    xp = _xp(a)
+    xp = backend.namespace(a)
     return xp.minimum(a, 0) - xp.log1p(xp.exp(-abs(a)))
 
 
@@ -147,7 +137,7 @@ logsigmoid = Unary(
 
 
 def _mish_forward(a: Any) -> Any:
-    xp = _xp(a)
+    xp = backend.namespace(a)
     return a * xp.tanh(xp.log1p(xp.exp(-abs(a))) + xp.maximum(a, 0))
 
 
@@ -166,13 +156,13 @@ def _between(g: Any, a: Any, low: float, high: float) -> Any:
 
 hardtanh = Unary(
     "hardtanh",
-    lambda a, *, low, high: _xp(a).clip(a, low, high),
+    lambda a, *, low, high: backend.namespace(a).clip(a, low, high),
     lambda g, a, *, low, high: _between(g, a, low, high),
     (0,),
 )
 hardsigmoid = Unary(
     "hardsigmoid",
-    _in_float32(lambda a: _xp(a).clip(a + 3, 0, 6) / 6),
+    _in_float32(lambda a: backend.namespace(a).clip(a + 3, 0, 6) / 6),
     lambda g, a: _between(g / 6, a, -3, 3),
     (0,),
 )
@@ -183,12 +173,15 @@ def _hardswish_rule(g: Any, a: Any) -> Any:
 
 
 hardswish = Unary(
-    "hardswish", _in_float32(lambda a: a * _xp(a).clip(a + 3, 0, 6) / 6), _hardswish_rule, (0,)
+    "hardswish",
+    _in_float32(lambda a: a * backend.namespace(a).clip(a + 3, 0, 6) / 6),
+    _hardswish_rule,
+    (0,),
 )
 
 
 def _threshold_forward(a: Any, *, threshold: float, value: float) -> Any:
-    xp = _xp(a)
+    xp = backend.namespace(a)
     return xp.where(a > threshold, a, xp.full((), value, a.dtype))
 
 

@@ -12,11 +12,6 @@ from . import primitive
 from .families import Comparison, nondiff, operands
 from .primitive import raw
 
-
-def _xp(a: Any) -> Any:
-    return backend.namespace(a)
-
-
 eq = Comparison("eq", "equal")
 ne = Comparison("ne", "not_equal")
 lt = Comparison("lt", "less")
@@ -52,11 +47,11 @@ bitwise_or = _Bitwise("bitwise_or", "bitwise_or")
 bitwise_xor = _Bitwise("bitwise_xor", "bitwise_xor")
 bitwise_left_shift = _Bitwise("bitwise_left_shift", "left_shift")
 bitwise_right_shift = _Bitwise("bitwise_right_shift", "right_shift")
-logical_not = nondiff("logical_not", lambda a: _xp(a).logical_not(a))
+logical_not = nondiff("logical_not", lambda a: backend.namespace(a).logical_not(a))
 isnan = nondiff("isnan", lambda a: a != a)
-isinf = nondiff("isinf", lambda a: _xp(a).isinf(a))
-isfinite = nondiff("isfinite", lambda a: _xp(a).isfinite(a))
-signbit = nondiff("signbit", lambda a: _xp(a).signbit(a))
+isinf = nondiff("isinf", lambda a: backend.namespace(a).isinf(a))
+isfinite = nondiff("isfinite", lambda a: backend.namespace(a).isfinite(a))
+signbit = nondiff("signbit", lambda a: backend.namespace(a).signbit(a))
 
 
 def bitwise_not(input: Any) -> Any:
@@ -84,7 +79,7 @@ def isclose(
             f"{describe(other)}. Convert one with .to(dtype)."
         )
     a, b = operands("isclose", input, other)
-    xp = _xp(a._array)
+    xp = backend.namespace(a._array)
     return primitive.wrap(xp.isclose(a._array, b._array, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 

@@ -48,10 +48,6 @@ def is_complex(input: Any) -> bool:
     return bool(raw(input).dtype.kind == "c")
 
 
-def _as_complex(x: Any, dtype: np.dtype[Any]) -> Any:
-    return cast(x, complex_of(dtype))
-
-
 # ---- parts ---------------------------------------------------------------------------------------
 
 _CONJ = Primitive("conj", lambda a: a.conj(), (lambda g: conj(g),))

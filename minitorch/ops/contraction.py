@@ -12,8 +12,6 @@ from .complex_numbers import conj
 from .linalg import _matmul, autocast_operands
 from .ordering import diagonal
 
-_DOTS = -1  # labels below 0 stand for the axes of an ellipsis, counted from the right
-
 
 def einsum(*args: Any) -> Any:
     """Sums products over the axes whose labels the output lacks.

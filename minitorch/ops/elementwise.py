@@ -263,7 +263,7 @@ atanh = Unary("atanh", "arctanh", lambda g, a: g / (1 - a * a), (0,), floating=T
 # ---- activations that other operations are made of -----------------------------------------------
 
 
-def _sigmoid_forward(a: Any) -> Any:
+def sigmoid_array(a: Any) -> Any:
     """The logistic function without overflow: both branches use exp(-|a|)."""
     xp = backend.namespace(a)
     if a.dtype.kind == "c":
@@ -279,7 +279,7 @@ def _erf_forward(a: Any) -> Any:
     return erf_array(a)
 
 
-sigmoid = Unary("sigmoid", _sigmoid_forward, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
+sigmoid = Unary("sigmoid", sigmoid_array, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
 
 
 def _relu_rule(g: Any, out: Any) -> Any:
@@ -318,21 +318,25 @@ def _flat(name: str, body: Any, *, accepts_bool: bool = False) -> Unary:
 
 
 sign = _flat(
-    "sign", lambda a: a.copy() if a.dtype.kind == "b" else _xp(a).sign(a), accepts_bool=True
+    "sign",
+    lambda a: a.copy() if a.dtype.kind == "b" else backend.namespace(a).sign(a),
+    accepts_bool=True,
 )
-floor = _flat("floor", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).floor(a))
-ceil = _flat("ceil", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).ceil(a))
-trunc = _flat("trunc", lambda a: a.copy() if a.dtype.kind in "iu" else _xp(a).trunc(a))
+floor = _flat(
+    "floor", lambda a: a.copy() if a.dtype.kind in "iu" else backend.namespace(a).floor(a)
+)
+ceil = _flat("ceil", lambda a: a.copy() if a.dtype.kind in "iu" else backend.namespace(a).ceil(a))
+trunc = _flat(
+    "trunc", lambda a: a.copy() if a.dtype.kind in "iu" else backend.namespace(a).trunc(a)
+)
 _round = Unary(
     "round",
-    lambda a, *, decimals=0: a.copy() if a.dtype.kind in "iu" else _xp(a).round(a, decimals),
+    lambda a, *, decimals=0: (
+        a.copy() if a.dtype.kind in "iu" else backend.namespace(a).round(a, decimals)
+    ),
     lambda g, *, decimals=0: g * 0,
     accepts_bool=False,
 )
-
-
-def _xp(a: Any) -> Any:
-    return backend.namespace(a)
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
@@ -344,7 +348,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 
 def _where_forward(c: Any, a: Any, b: Any) -> Any:
-    return _xp(a).where(c, a, b)
+    return backend.namespace(a).where(c, a, b)
 
 
 _WHERE = Primitive(
@@ -363,18 +367,18 @@ _WHERE = Primitive(
 def zeros_like(a: Any) -> Any:
     """Zeros of the same kind as `a`, an array or a Tensor."""
     return (
-        primitive.wrap(_xp(a._array).zeros_like(a._array))
+        primitive.wrap(backend.namespace(a._array).zeros_like(a._array))
         if hasattr(a, "_array")
-        else (_xp(a).zeros_like(a))
+        else (backend.namespace(a).zeros_like(a))
     )
 
 
 def ones_like(a: Any) -> Any:
     """Ones of the same kind as `a`, an array or a Tensor."""
     return (
-        primitive.wrap(_xp(a._array).ones_like(a._array))
+        primitive.wrap(backend.namespace(a._array).ones_like(a._array))
         if hasattr(a, "_array")
-        else (_xp(a).ones_like(a))
+        else (backend.namespace(a).ones_like(a))
     )
 
 
@@ -431,7 +435,9 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             f"masked_fill: the mask must be bool. Got {describe(mask)}. Compare it, e.g. mask == 0."
         )
     if not isinstance(value, primitive.Tensor):
-        value = primitive.wrap(_xp(input._array).full((), value, dtype=input._array.dtype))
+        value = primitive.wrap(
+            backend.namespace(input._array).full((), value, dtype=input._array.dtype)
+        )
     elif value._array.ndim:
         raise ShapeError(
             f"masked_fill: the value must be a number or 0-d tensor. Got {describe(value)}. "
@@ -441,7 +447,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 def _clamp_forward(a: Any, *, low: Any, high: Any) -> Any:
-    return _xp(a).clip(a, low, high)
+    return backend.namespace(a).clip(a, low, high)
 
 
 def _inside(a: Any, low: Any, high: Any) -> Any:

@@ -14,6 +14,7 @@ from .numpy_names import renamed
 from .primitive import OUT, Primitive, raw, wrap
 from .reduction import Extremum, need_float
 from .statistics import running
+from .wide import wide
 
 
 def _running_extremum(name: str, input: Any, dim: int) -> Extremum:
@@ -51,9 +52,8 @@ def _forward(a: Any, *, axis: int) -> Any:
     xp = backend.namespace(a)
     if not a.size:
         return a.copy()
-    wide = a.astype(np.float32) if a.dtype in dtypes.HALF else a
     with np.errstate(invalid="ignore"):
-        return running(xp, wide, axis, xp.logaddexp).astype(a.dtype, copy=False)
+        return running(xp, wide(a), axis, xp.logaddexp).astype(a.dtype, copy=False)
 
 
 def _rule(g: Any, a: Any, out: Any, *, axis: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...dtypes import HALF
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...tensor import Tensor
 
@@ -29,6 +30,17 @@ def pair(name: str, option: str, value: Any, least: int, count: int = 2) -> tupl
             f"Got {value!r}."
         )
     return values
+
+
+def as_tuple(value: Size) -> tuple[int, ...]:
+    """One number as a tuple of one."""
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def full_float(value: Any) -> Any:
+    """A tensor of a half type in float32, in which squares do not overflow; others as they are."""
+    half = isinstance(value, Tensor) and value.dtype.numpy in HALF
+    return value.float() if half else value
 
 
 def need_tensor(name: str, what: str, value: Any) -> None:

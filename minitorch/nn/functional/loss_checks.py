@@ -6,11 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ... import dtypes
 from ...autograd.mode import state
 from ...errors import ShapeError, describe
 from ...tensor import Tensor
-from .checks import check_reduction, need_tensor
+from .checks import check_reduction, full_float, need_tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,16 +20,11 @@ def full_width(loss: F) -> F:
     @functools.wraps(loss)
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.autocast is not None:
-            args = tuple(_widened(a) for a in args)
-            kwargs = {key: _widened(a) for key, a in kwargs.items()}
+            args = tuple(full_float(a) for a in args)
+            kwargs = {key: full_float(a) for key, a in kwargs.items()}
         return loss(*args, **kwargs)
 
     return call  # type: ignore[return-value]
-
-
-def _widened(value: Any) -> Any:
-    half = isinstance(value, Tensor) and value.dtype in (dtypes.float16, dtypes.bfloat16)
-    return value.float() if half else value
 
 
 def same_shape(name: str, input: Tensor, target: Tensor) -> None:

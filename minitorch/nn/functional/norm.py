@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtypes import bfloat16, finfo, float16
+from ...dtypes import finfo
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import check_same_device, wrap
 from ...ops.resample import Weights, resample
 from ...ops.shape import broadcast_tensors
 from ...tensor import Tensor
-from .checks import need_float, need_tensor
+from .checks import as_tuple, full_float, need_float, need_tensor
 
 
 def batch_norm(
@@ -177,15 +177,11 @@ def layer_norm(
     Raises:
         ShapeError: The last axes of the input are not `normalized_shape`.
     """
-    shape = _shape_of(normalized_shape)
+    shape = as_tuple(normalized_shape)
     _check_last("layer_norm", input, shape, weight=weight, bias=bias)
     if not input.dtype.is_floating_point:
         raise DtypeError(f"layer_norm: the input must be floating. Got {describe(input)}.")
     return norm.layer_norm_op(input, weight, bias, shape=shape, eps=eps)
-
-
-def _shape_of(value: int | Sequence[int]) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def _check_last(name: str, x: Tensor, shape: tuple[int, ...], **affine: Tensor | None) -> None:
@@ -210,18 +206,13 @@ def rms_norm(
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
     """
-    shape = _shape_of(normalized_shape)
+    shape = as_tuple(normalized_shape)
     _check_last("rms_norm", input, shape, weight=weight)
     axes = tuple(range(-len(shape), 0))
     eps = finfo(input.dtype).eps if eps is None else eps
-    x = _widened(input)
+    x = full_float(input)
     y = x * ((x * x).mean(axes, keepdim=True) + eps).rsqrt()
     return (y if weight is None else y * weight).to(input.dtype)
-
-
-def _widened(x: Tensor) -> Tensor:
-    """Half types as float32, in which squares do not overflow."""
-    return x.float() if x.dtype in (float16, bfloat16) else x
 
 
 def group_norm(
@@ -261,7 +252,7 @@ def normalize(
     out: Tensor | None = None,
 ) -> Tensor:
     """`x / max(‖x‖_p, eps)` along `dim`, written to `out` if that is given."""
-    x = _widened(input)
+    x = full_float(input)
     y = (x / elementwise.clamp_min(x.norm(p, dim, keepdim=True), eps)).to(input.dtype)
     return y if out is None else out.copy_(y)
 
@@ -269,7 +260,7 @@ def normalize(
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps))` along `dim`."""
     need_float("cosine_similarity", x1, x2)
-    dtype, x1, x2 = x1.dtype, _widened(x1), _widened(x2)
+    dtype, x1, x2 = x1.dtype, full_float(x1), full_float(x2)
     x1, x2 = broadcast_tensors(x1, x2)
     norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]
     return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim).to(dtype)

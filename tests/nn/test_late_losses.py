@@ -35,7 +35,7 @@ WRONG: list[tuple[str, Any, Any, str]] = [
     ("pdist p", lambda: F.pdist(X, -1.0), ArgumentError, "not be negative"),
     ("pdist float", lambda: F.pdist(X.long()), DtypeError, "must be floating"),
     ("softshrink", lambda: F.softshrink(X, -1.0), ArgumentError, "not be negative"),
-    ("hardshrink", lambda: F.hardshrink(X.long()), DtypeError, "with .float()"),
+    ("hardshrink", lambda: F.hardshrink(X.long()), DtypeError, "Use .float()"),
     ("rrelu", lambda: F.rrelu(X, 0.5, 0.1), ArgumentError, "lower must not"),
     ("softmax2d", lambda: nn.Softmax2d()(X), ShapeError, "[N, C, H, W]"),
     ("channels", lambda: F.feature_alpha_dropout(X[0], training=True), ShapeError, "[N, C, …]"),

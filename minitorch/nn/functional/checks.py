@@ -52,7 +52,13 @@ def need_tensor(name: str, what: str, value: Any) -> None:
         )
 
 
-def need_float(name: str, *tensors: Tensor | None) -> None:
+def need_floating(name: str, x: Tensor) -> None:
+    """Raises DtypeError unless the input is floating."""
+    if not x.dtype.is_floating_point:
+        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}. Use .float().")
+
+
+def need_one_float(name: str, *tensors: Tensor | None) -> None:
     """Raises DtypeError unless all are floating and of one dtype."""
     given = [t for t in tensors if t is not None]
     first = given[0].dtype

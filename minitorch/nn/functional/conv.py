@@ -9,7 +9,7 @@ from ...ops import linalg
 from ...ops.conv import convolution
 from ...ops.unfold import Window, fold_columns, unfold_columns
 from ...tensor import Tensor
-from .checks import Size, batched, need_float, need_tensor, pair
+from .checks import Size, batched, need_one_float, need_tensor, pair
 
 
 def _conv(
@@ -33,7 +33,7 @@ def _conv(
     check_bias(name, bias, out)
     check_channels(name, x, weight, per_group * groups, groups)
     x, weight, bias = linalg.autocast_operands(x, weight, bias)
-    need_float(name, x, weight, bias)
+    need_one_float(name, x, weight, bias)
     kernel = tuple(weight.shape[2:])
     steps, gaps = pair(name, "stride", stride, 1, axes), pair(name, "dilation", dilation, 1, axes)
     low, high = _padding(name, padding, kernel, steps, gaps, axes)

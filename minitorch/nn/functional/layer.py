@@ -12,7 +12,7 @@ from ...ops import elementwise, inplace, linalg, ordering
 from ...ops.embedding import lookup
 from ...ops.primitive import check_same_device, wrap
 from ...tensor import Tensor
-from .checks import need_tensor
+from .checks import need_floating, need_tensor
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -159,8 +159,7 @@ def _dropout(
     _check_p(name, p)
     if not training or p == 0 or not x.numel():
         return x
-    if not x.dtype.is_floating_point:
-        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}. Use .float().")
+    need_floating(name, x)
     if whole_axes and x.ndim not in (whole_axes + 1, whole_axes + 2):
         raise ShapeError(
             f"{name}: the input must have {whole_axes + 2} axes (or {whole_axes + 1} without the "

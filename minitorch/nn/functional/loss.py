@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...errors import ArgumentError, ShapeError, describe
 from ...ops import distance, elementwise
 from ...ops.creation import full_like
 from ...ops.cross_entropy import cross_entropy_op
 from ...ops.distance import reduced
 from ...tensor import Tensor
 from . import targets
-from .checks import check_reduction, need_tensor
+from .checks import check_reduction, need_floating, need_tensor
 from .loss_checks import check_factor, full_width, reduction_of, same_shape
 
 
@@ -20,10 +20,7 @@ def _distance(
 ) -> Tensor:
     same_shape(name, input, target)
     check_reduction(name, reduction)
-    if not input.dtype.is_floating_point:
-        raise DtypeError(
-            f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
-        )
+    need_floating(name, input)
     if target.dtype is not input.dtype:
         target = target.to(input.dtype)
     if weight is None:
@@ -177,10 +174,7 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(name, size_average, reduce, reduction)
     same_shape(name, input, target)
     targets.check_kind(name, input)
-    if not input.dtype.is_floating_point:
-        raise DtypeError(
-            f"{name}: the input must be floating. Got {describe(input)}. Use .float()."
-        )
+    need_floating(name, input)
     check_factor(name, "weight", weight, input)
     check_factor(name, "pos_weight", pos_weight, input)
     target = target.to(input.dtype)

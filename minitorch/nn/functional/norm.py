@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dtypes import finfo
-from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...errors import ArgumentError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import check_same_device, wrap
 from ...ops.resample import Weights, resample
 from ...ops.shape import broadcast_tensors
 from ...tensor import Tensor
-from .checks import as_tuple, full_float, need_float, need_tensor
+from .checks import as_tuple, full_float, need_floating, need_one_float, need_tensor
 
 
 def batch_norm(
@@ -92,8 +92,7 @@ def _check_channels(
                 f"{name}: {what} must have one element for each of the {channels} channels of "
                 f"{describe(x)}. Got {describe(t)}. Set num_features={channels}."
             )
-    if not x.dtype.is_floating_point:
-        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}.")
+    need_floating(name, x)
     check_same_device(name, [x, *[t for t in given.values() if t is not None]])
 
 
@@ -179,8 +178,7 @@ def layer_norm(
     """
     shape = as_tuple(normalized_shape)
     _check_last("layer_norm", input, shape, weight=weight, bias=bias)
-    if not input.dtype.is_floating_point:
-        raise DtypeError(f"layer_norm: the input must be floating. Got {describe(input)}.")
+    need_floating("layer_norm", input)
     return norm.layer_norm_op(input, weight, bias, shape=shape, eps=eps)
 
 
@@ -259,7 +257,7 @@ def normalize(
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1·x2 / (max(‖x1‖, eps) · max(‖x2‖, eps))` along `dim`."""
-    need_float("cosine_similarity", x1, x2)
+    need_one_float("cosine_similarity", x1, x2)
     dtype, x1, x2 = x1.dtype, full_float(x1), full_float(x2)
     x1, x2 = broadcast_tensors(x1, x2)
     norms = [elementwise.clamp_min(x.norm(2, dim, keepdim=True), eps) for x in (x1, x2)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...errors import ArgumentError, ShapeError, describe
 from ...ops import pool as ops
 from ...ops.resample import adaptive_weights, resample, window_weights
 from ...ops.unfold import Window
 from ...tensor import Tensor
-from .checks import Size, batched, pair
+from .checks import Size, batched, need_floating, pair
 from .conv import line, plane, plane_window
 
 
@@ -152,7 +152,7 @@ def _avg_pool(
     axes: int,
 ) -> Tensor:
     x, single = batched(name, input, axes)
-    _need_floating(name, x)
+    need_floating(name, x)
     _need_elements(name, x)
     if divisor_override == 0:
         raise ArgumentError(f"{name}: divisor_override must not be 0.")
@@ -172,11 +172,6 @@ def _avg_pool(
     )
     y = resample(x, weights=weights)
     return y.squeeze(0) if single else y
-
-
-def _need_floating(name: str, x: Tensor) -> None:
-    if not x.dtype.is_floating_point:
-        raise DtypeError(f"{name}: the input must be floating. Got {describe(x)}. Use .float().")
 
 
 def avg_pool1d(
@@ -266,7 +261,7 @@ def adaptive_sizes(name: str, x: Tensor, output_size: Any, axes: int) -> tuple[i
 
 def _adaptive(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, single = batched(name, input, axes)
-    _need_floating(name, x)
+    need_floating(name, x)
     sizes = adaptive_sizes(name, x, output_size, axes)
     if all(n == 1 for n in sizes):
         y = x.mean(tuple(range(-axes, 0)), keepdim=True)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ... import backend, random
-from ...errors import ArgumentError, DtypeError, describe
+from ...errors import ArgumentError
 from ...ops import activation, elementwise, inplace
 from ...ops.primitive import wrap
 from ...tensor import Tensor
-from .checks import need_tensor
+from .checks import need_floating, need_tensor
 
 
 def _need_float(name: str, input: Tensor) -> None:
     need_tensor(name, "the input", input)
-    if not input.dtype.is_floating_point:
-        raise DtypeError(
-            f"{name}: the input must be floating. Got {describe(input)}. Convert it with .float()."
-        )
+    need_floating(name, input)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ... import backend
-from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...errors import ArgumentError, ShapeError, describe
 from ...ops import elementwise
 from ...ops.distance import reduced
 from ...ops.primitive import wrap
 from ...tensor import Tensor
-from .checks import check_reduction, need_tensor
+from .checks import check_reduction, need_floating, need_tensor
 from .loss_checks import full_width, reduction_of
 
 
@@ -44,8 +44,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     need_tensor("pdist", "the input", input)
     if input.ndim != 2:
         raise ShapeError(f"pdist: the input must be a matrix of rows. Got {describe(input)}.")
-    if not input.dtype.is_floating_point:
-        raise DtypeError(f"pdist: the input must be floating. Got {describe(input)}.")
+    need_floating("pdist", input)
     if p < 0:
         raise ArgumentError(f"pdist: p must not be negative. Got {p}.")
     where = backend.device_of(input._array)

@@ -7,7 +7,7 @@ from ...ops import linalg
 from ...ops.conv import transposed_convolution
 from ...ops.unfold import Window
 from ...tensor import Tensor
-from .checks import Size, batched, need_float, pair
+from .checks import Size, batched, need_one_float, pair
 from .conv import check_bias, check_channels, check_weight, line, plane, plane_window
 
 
@@ -33,7 +33,7 @@ def _transposed(
     check_bias(name, bias, per_group * groups)
     check_channels(name, x, weight, channels, groups)
     x, weight, bias = linalg.autocast_operands(x, weight, bias)
-    need_float(name, x, weight, bias)
+    need_one_float(name, x, weight, bias)
     steps, low = pair(name, "stride", stride, 1, axes), pair(name, "padding", padding, 0, axes)
     gaps = pair(name, "dilation", dilation, 1, axes)
     extra = pair(name, "output_padding", output_padding, 0, axes)

@@ -8,21 +8,19 @@ from typing import Any, ClassVar
 from ..ops.creation import arange
 from ..ops.elementwise import where
 from . import constraints
-from .distribution import Distribution
+from .odds import OddsDistribution
 from .utils import (
     binary_cross_entropy,
     broadcast_all,
+    enumerated,
     from_draw,
     host,
-    lazy_property,
-    logits_to_probs,
     one_of,
-    probs_to_logits,
     rng,
 )
 
 
-class Bernoulli(Distribution):
+class Bernoulli(OddsDistribution):
     """1 with probability `probs`, else 0.
 
     Args:
@@ -40,7 +38,6 @@ class Bernoulli(Distribution):
     }
     support = constraints.boolean
     has_enumerate_support = True
-    _tensors: ClassVar[dict[str, int]] = {"probs": 0, "logits": 0}
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -50,16 +47,6 @@ class Bernoulli(Distribution):
         (given,) = broadcast_all(probs if logits is None else logits)
         vars(self)[name] = given
         super().__init__(given.shape, (), validate_args)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Probabilities of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Any:
@@ -87,5 +74,4 @@ class Bernoulli(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         values = arange(2, dtype=self.probs.dtype, device=self.probs.device)
-        values = values.reshape((-1, *([1] * len(self._batch_shape))))
-        return values.expand((2, *self._batch_shape)) if expand else values
+        return enumerated(values, self._batch_shape, expand)

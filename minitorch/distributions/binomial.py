@@ -9,20 +9,18 @@ from ..ops.creation import arange
 from ..ops.elementwise import abs, clamp, exp, floor, log1p
 from ..ops.special_functions import lgamma
 from . import constraints
-from .distribution import Distribution
+from .odds import OddsDistribution
 from .utils import (
     broadcast_all,
+    enumerated,
     from_draw,
     host,
-    lazy_property,
-    logits_to_probs,
     one_of,
-    probs_to_logits,
     rng,
 )
 
 
-class Binomial(Distribution):
+class Binomial(OddsDistribution):
     """How many of `total_count` trials succeed.
 
     Args:
@@ -61,16 +59,6 @@ class Binomial(Distribution):
         """0 to the number of trials."""
         return constraints.integer_interval(0, self.total_count)
 
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
-
     @property
     def mean(self) -> Any:
         return self.total_count * self.probs
@@ -106,5 +94,4 @@ class Binomial(Distribution):
                 "Enumerate one distribution at a time."
             )
         values = arange(1 + total, dtype=self.probs.dtype, device=self.probs.device)
-        values = values.reshape((-1, *([1] * len(self._batch_shape))))
-        return values.expand((1 + total, *self._batch_shape)) if expand else values
+        return enumerated(values, self._batch_shape, expand)

@@ -16,6 +16,7 @@ from . import constraints
 from .distribution import Distribution
 from .utils import (
     draw_classes,
+    enumerated,
     lazy_property,
     logits_to_probs,
     normalised,
@@ -115,5 +116,4 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         values = arange(self._num_events, device=self.probs.device)
-        values = values.reshape((-1, *([1] * len(self._batch_shape))))
-        return values.expand((self._num_events, *self._batch_shape)) if expand else values
+        return enumerated(values, self._batch_shape, expand)

@@ -8,21 +8,18 @@ import numpy as np
 
 from ..ops.special_functions import xlogy
 from . import constraints
-from .distribution import Distribution
+from .odds import OddsDistribution
 from .utils import (
     binary_cross_entropy,
     broadcast_all,
     from_draw,
     host,
-    lazy_property,
-    logits_to_probs,
     one_of,
-    probs_to_logits,
     rng,
 )
 
 
-class Geometric(Distribution):
+class Geometric(OddsDistribution):
     """How many trials fail before the first that succeeds, `(1-p)^k·p`.
 
     Args:
@@ -39,7 +36,6 @@ class Geometric(Distribution):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
-    _tensors: ClassVar[dict[str, int]] = {"probs": 0, "logits": 0}
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -48,16 +44,6 @@ class Geometric(Distribution):
         (given,) = broadcast_all(probs if logits is None else logits)
         vars(self)["probs" if logits is None else "logits"] = given
         super().__init__(given.shape, (), validate_args)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Any:

@@ -8,20 +8,17 @@ from ..nn.functional import logsigmoid
 from ..ops.elementwise import clamp, exp, floor
 from ..ops.special_functions import lgamma
 from . import constraints
-from .distribution import Distribution
+from .odds import OddsDistribution
 from .utils import (
     broadcast_all,
     from_draw,
     host,
-    lazy_property,
-    logits_to_probs,
     one_of,
-    probs_to_logits,
     rng,
 )
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(OddsDistribution):
     """How many trials succeed before `total_count` have failed.
 
     Args:
@@ -54,16 +51,6 @@ class NegativeBinomial(Distribution):
         self.total_count = count.to(given.dtype)
         vars(self)["probs" if logits is None else "logits"] = given
         super().__init__(given.shape, (), validate_args)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Any:

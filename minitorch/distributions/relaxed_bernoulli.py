@@ -7,22 +7,19 @@ from typing import Any, ClassVar
 from ..ops.elementwise import log, log1p, logaddexp, zeros_like
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution
+from .odds import OddsDistribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
 from .utils import (
     broadcast_all,
     clamp_probs,
     full,
-    lazy_property,
-    logits_to_probs,
     one_of,
-    probs_to_logits,
     uniform_like,
 )
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(OddsDistribution):
     """Log-odds of relaxed Bernoulli variables.
 
     Args:
@@ -40,7 +37,6 @@ class LogitRelaxedBernoulli(Distribution):
     }
     support = constraints.real
     has_rsample = True
-    _tensors: ClassVar[dict[str, int]] = {"probs": 0, "logits": 0}
 
     def __init__(
         self,
@@ -56,16 +52,6 @@ class LogitRelaxedBernoulli(Distribution):
         if not isinstance(temperature, Tensor):
             self.temperature = full((), temperature, given.dtype, given)
         super().__init__(given.shape, (), validate_args)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """Probabilities of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         probs = clamp_probs(self.probs)

@@ -119,6 +119,12 @@ def binary_cross_entropy(logits: Any, targets: Any) -> Any:
     return logaddexp(logits, zeros_like(logits)) - logits * targets
 
 
+def enumerated(values: Any, batch_shape: Any, expand: bool) -> Any:
+    """Values `[n]` as `[n, 1, …]` beside the axes of a batch, or repeated along them."""
+    values = values.reshape((-1, *([1] * len(batch_shape))))
+    return values.expand((len(values), *batch_shape)) if expand else values
+
+
 def sum_rightmost(value: Any, dims: int) -> Any:
     """The sum over the last `dims` axes."""
     return value if not dims else value.sum(dim=tuple(range(-dims, 0)))

@@ -51,6 +51,10 @@ def _erf_near(xp: Any, x: Any) -> Any:
 
 
 def _erf(xp: Any, x: Any) -> Any:
+    """A Maclaurin series near 0, a continued fraction beyond.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.6 and 7.1.14, 1964.
+    """
     near = _erf_near(xp, xp.clip(x, -_SWITCH, _SWITCH))
     size = xp.maximum(xp.abs(x), _SWITCH)
     far = xp.sign(x) * (1 - xp.exp(-size * size) * _tail(xp, size))
@@ -58,7 +62,7 @@ def _erf(xp: Any, x: Any) -> Any:
 
 
 def _erfcx(xp: Any, x: Any) -> Any:
-    """`exp(x²) erfc(x)`; from 0.5 on by the fraction with more terms, or by 1 - erf below."""
+    """`exp(x²) erfc(x)`; by the fraction from 2.5 on, by 1 - erf below."""
     near = xp.exp(x * x) * (1 - _erf(xp, x))
     return xp.where(x < _SWITCH, near, _tail(xp, xp.maximum(x, _SWITCH)))
 

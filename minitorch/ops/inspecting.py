@@ -127,18 +127,6 @@ def _typed(name: str, d: dtypes.dtype) -> Any:
     return _TypedTensor(name, (), {"dtype": d, "__doc__": f"Tensors of {d.name} on the CPU."})
 
 
-TYPED = {
-    "FloatTensor": dtypes.float32,
-    "DoubleTensor": dtypes.float64,
-    "HalfTensor": dtypes.float16,
-    "BFloat16Tensor": dtypes.bfloat16,
-    "ByteTensor": dtypes.uint8,
-    "CharTensor": dtypes.int8,
-    "ShortTensor": dtypes.int16,
-    "IntTensor": dtypes.int32,
-    "LongTensor": dtypes.int64,
-    "BoolTensor": dtypes.bool_,
-}
 FloatTensor = _typed("FloatTensor", dtypes.float32)
 DoubleTensor = _typed("DoubleTensor", dtypes.float64)
 HalfTensor = _typed("HalfTensor", dtypes.float16)
@@ -149,6 +137,21 @@ ShortTensor = _typed("ShortTensor", dtypes.int16)
 IntTensor = _typed("IntTensor", dtypes.int32)
 LongTensor = _typed("LongTensor", dtypes.int64)
 BoolTensor = _typed("BoolTensor", dtypes.bool_)
+TYPED: dict[str, dtypes.dtype] = {
+    kind.__name__: kind.dtype
+    for kind in (
+        FloatTensor,
+        DoubleTensor,
+        HalfTensor,
+        BFloat16Tensor,
+        ByteTensor,
+        CharTensor,
+        ShortTensor,
+        IntTensor,
+        LongTensor,
+        BoolTensor,
+    )
+}
 
 
 def type_of(input: Any, dtype: Any = None) -> Any:

@@ -182,13 +182,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 def _at_least_three(x: Any) -> Any:
-    return (
-        shape.unsqueeze(x, -1)
-        if x.ndim == 2
-        else shape.atleast(shape.atleast(x, 2), 3)
-        if (x.ndim > 2)
-        else shape.unsqueeze(shape.atleast(x, 2), -1)
-    )
+    return x if x.ndim > 2 else shape.unsqueeze(shape.atleast(x, 2), -1)
 
 
 def atleast_3d(*tensors: Any) -> Any:

@@ -13,8 +13,21 @@ from . import indexing, shape
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, raw, wrap
 from .reduction import Extremum, need_float
-from .statistics import running
 from .wide import wide
+
+
+def running(xp: Any, a: Any, axis: int, combine: Any) -> Any:
+    """Running results of `combine` along an axis; by doubling where a ufunc cannot accumulate."""
+    if xp is np:
+        return combine.accumulate(a, axis=axis)
+    reach, out = 1, a
+    while reach < a.shape[axis]:
+        head = out[(slice(None),) * axis + (slice(None, reach),)]
+        left = out[(slice(None),) * axis + (slice(None, -reach),)]
+        right = out[(slice(None),) * axis + (slice(reach, None),)]
+        out = xp.concatenate([head, combine(left, right)], axis=axis)
+        reach *= 2
+    return out
 
 
 def _running_extremum(name: str, input: Any, dim: int) -> Extremum:

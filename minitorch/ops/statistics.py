@@ -16,6 +16,7 @@ from .inplace import in_place
 from .numpy_names import renamed
 from .primitive import cast, raw, wrap
 from .reduction import Dim, Extremum
+from .scans import running
 
 # ---- order ---------------------------------------------------------------------------------------
 
@@ -55,20 +56,6 @@ def _halves(a: Any, axis: int) -> tuple[Any, Any]:
     before = a[(slice(None),) * axis + (slice(None, -1),)]
     after = a[(slice(None),) * axis + (slice(1, None),)]
     return a[(slice(None),) * axis + (slice(0, 1),)], after != before
-
-
-def running(xp: Any, a: Any, axis: int, combine: Any) -> Any:
-    """Running results of `combine` along an axis; by doubling where a ufunc cannot accumulate."""
-    if xp is np:
-        return combine.accumulate(a, axis=axis)
-    reach, out = 1, a
-    while reach < a.shape[axis]:
-        head = out[(slice(None),) * axis + (slice(None, reach),)]
-        left = out[(slice(None),) * axis + (slice(None, -reach),)]
-        right = out[(slice(None),) * axis + (slice(reach, None),)]
-        out = xp.concatenate([head, combine(left, right)], axis=axis)
-        reach *= 2
-    return out
 
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -166,17 +153,10 @@ def _quantile(
     weight = 0.5 if interpolation == "midpoint" else wrap(rank - low)
     out = maths.lerp(below, above, weight) if interpolation in ("linear", "midpoint") else below
     out = shape.movedim(out, -1, 0)  # one leading axis for q
-    if keepdim:
-        ones = (1,) * ndim if dim is None else None
-        out = (
-            shape.reshape(out, (out.shape[0], *ones))
-            if ones is not None
-            else shape.unsqueeze(out, axis + 1)
-            if ndim
-            else shape.reshape(out, (out.shape[0],))
-        )
-    elif not ndim:
-        out = shape.reshape(out, (out.shape[0],))
+    if keepdim and dim is not None and ndim:
+        out = shape.unsqueeze(out, axis + 1)
+    elif keepdim or not ndim:
+        out = shape.reshape(out, (out.shape[0],) + (1,) * ndim)
     return out if q.ndim else out.squeeze(0)
 
 

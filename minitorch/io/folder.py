@@ -17,7 +17,7 @@ from minitorch.tensor import Tensor
 
 from .atomic import replacing
 from .state import load
-from .tensor_file import _array, load_file, save_file, ties
+from .tensor_file import array_of, load_file, save_file, ties
 
 _CONFIG = "config.json"
 _SINGLE = "model.safetensors"
@@ -95,7 +95,7 @@ def save_folder(
         raise ArgumentError(f"max_shard_bytes must be at least 1. Got {max_shard_bytes}.")
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    arrays = {name: _array(name, value) for name, value in state.items()}
+    arrays = {name: array_of(name, value) for name, value in state.items()}
     twins = ties(arrays)
     shards = _shards({n: a for n, a in arrays.items() if n not in twins}, max_shard_bytes)
     names = [f"model-{i + 1:05}-of-{len(shards):05}.safetensors" for i in range(len(shards))]

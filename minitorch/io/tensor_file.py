@@ -38,7 +38,7 @@ def save_file(
         CheckpointError: two names share a tensor, a dtype has no code (complex128), something is
             no tensor, or the file system refused.
     """
-    arrays = {name: _array(name, value) for name, value in tensors.items()}
+    arrays = {name: array_of(name, value) for name, value in tensors.items()}
     if twins := ties(arrays):
         dropped, kept = next(iter(twins.items()))
         raise CheckpointError(
@@ -100,7 +100,7 @@ def save_model(model: "Module", filename: Path, metadata: Mapping[str, str] | No
         filename: the file.
         metadata: further texts by name.
     """
-    arrays = {name: _array(name, value) for name, value in model.state_dict().items()}
+    arrays = {name: array_of(name, value) for name, value in model.state_dict().items()}
     twins = ties(arrays)
     kept = {name: array for name, array in arrays.items() if name not in twins}
     _write(filename, kept, dict(metadata or {}) | twins)
@@ -153,7 +153,8 @@ def with_ties(model: "Module", state: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
-def _array(name: str, value: Any) -> Any:
+def array_of(name: str, value: Any) -> Any:
+    """The array of a tensor or array that a file can hold under this name."""
     array = value._array if isinstance(value, Tensor) else value
     if not hasattr(array, "dtype") or not hasattr(array, "strides"):
         raise CheckpointError(

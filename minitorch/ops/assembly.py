@@ -178,7 +178,7 @@ def cdist(
         squares = [reduction.sum(el.square(x), -1, True) for x in (x1, x2)]
         products = linalg.matmul(x1, shape.mT(x2))
         total = squares[0] + shape.mT(squares[1]) - products * 2
-        return reduction._root(el.clamp_min(total, 0))
+        return reduction.root(el.clamp_min(total, 0))
     difference = shape.unsqueeze(x1, -2) - shape.unsqueeze(x2, -3)
     return _lengths(difference, p)
 

@@ -30,7 +30,7 @@ from .matrix_checks import (
 )
 from .primitive import OUT, Primitive, cast, raw, wrap
 from .several import Several
-from .solving import _SOLVE
+from .solving import SOLVE
 
 
 class QR(NamedTuple):
@@ -77,8 +77,8 @@ def _halved(x: Any) -> Any:
 def _cholesky_rule(g: Any, out: Any) -> Any:
     lower = mH(out)
     inner = _halved(product(lower, tril_of(conj(g))))
-    half = _SOLVE(lower, inner)
-    found = mH(_SOLVE(lower, mH(half)))
+    half = SOLVE(lower, inner)
+    found = mH(SOLVE(lower, mH(half)))
     return conj((found + mH(found)) * 0.5)
 
 
@@ -138,7 +138,7 @@ def _qr_rule(grads: Any, outputs: Any, *, mode: str) -> Any:
     found = product(q, whole)
     if gq is not None:
         found = found + gq
-    return mH(_SOLVE(r, mH(found)))
+    return mH(SOLVE(r, mH(found)))
 
 
 def _real_diagonal(x: Any) -> Any:
@@ -316,7 +316,7 @@ def _eig_rule(grads: Any, outputs: Any) -> Any:
         gap = conj(w[..., None, :] - w[..., :, None])
         eye = eye_like(gap)
         core = core + inner * (1 - eye) / (gap + eye)
-    return _SOLVE(vh, product(core, vh))
+    return SOLVE(vh, product(core, vh))
 
 
 _EIG = Several("eig", _eig_forward, _eig_rule)

@@ -16,7 +16,7 @@ from .primitive import Op, Primitive, check_same_device, raw, wrap
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
 
-def _raw_index(index: Any, like: Any) -> tuple[Any, bool]:
+def raw_index(index: Any, like: Any) -> tuple[Any, bool]:
     """`index` with arrays for Tensors and lists; and whether it is basic (gives a view)."""
     parts = index if isinstance(index, tuple) else (index,)
     out: list[Any] = []
@@ -52,7 +52,7 @@ def _is_position(part: Any) -> bool:
     )
 
 
-def _kept(index: Any, *tensors: Any) -> Any:
+def kept(index: Any, *tensors: Any) -> Any:
     """An index for backward: a copy where it is recorded, since the caller may write his."""
     if not state.recording or not any(t._rg for t in tensors):
         return index
@@ -204,14 +204,14 @@ def getitem(input: Any, index: Any) -> Any:
     if type(index) is int:
         raw, basic = (index, Ellipsis), True
     elif type(index) is slice and index.step is None:
-        raw, basic = _raw_index((index,), a)
+        raw, basic = raw_index((index,), a)
     else:
-        raw, basic = _raw_index(index, a)
+        raw, basic = raw_index(index, a)
     if not basic:
         if _apart(raw):
             first, then = _two_steps(raw)
             return getitem(getitem(input, first), then)
-        raw = _kept(raw, input)
+        raw = kept(raw, input)
     try:
         return (_SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
     except IndexError as error:
@@ -258,7 +258,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     from .inplace import written
 
     a = input._array
-    raw, _ = _raw_index(index, a)
+    raw, _ = raw_index(index, a)
     if _apart(raw):
         first, then = _two_steps(raw)
         return setitem(getitem(input, first), then, value)
@@ -275,7 +275,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
         )
         value = None
     inputs = (input,) if value is None else (input, value)
-    raw = _kept(raw, *inputs)
+    raw = kept(raw, *inputs)
 
     def write(out: Any) -> None:
         try:
@@ -294,11 +294,11 @@ def setitem(input: Any, index: Any, value: Any) -> None:
 
 
 def _gather_forward(a: Any, *, axis: int, index: Any, source: Any) -> Any:
-    grid = _grid(a, axis, index)
+    grid = open_grid(a, axis, index)
     return a[grid]
 
 
-def _grid(a: Any, axis: int, index: Any) -> tuple[Any, ...]:
+def open_grid(a: Any, axis: int, index: Any) -> tuple[Any, ...]:
     """Open index arrays that select `index` along `axis` and the position itself elsewhere."""
     xp = backend.namespace(a)
     return tuple(
@@ -311,7 +311,7 @@ def _grid(a: Any, axis: int, index: Any) -> tuple[Any, ...]:
 
 def _scatter_sum(g: Any, *, axis: int, index: Any, source: Any) -> Any:
     out = backend.namespace(g).zeros(source, dtype=g.dtype)
-    _add_at(out, _grid(out, axis, index), g)
+    _add_at(out, open_grid(out, axis, index), g)
     return out
 
 
@@ -340,7 +340,7 @@ scatter_sum_primitive = Primitive(
 )
 
 
-def _index_array(name: str, input: Any, axis: int, index: Any, *, limit: int) -> Any:
+def index_array(name: str, input: Any, axis: int, index: Any, *, limit: int) -> Any:
     """The array of `index`, checked for dtype, rank and range."""
     i = index._array
     if i.dtype.kind not in "iu":
@@ -378,12 +378,12 @@ def gather(input: Any, dim: int, index: Any) -> Any:
             f"gather: index must have as many axes as the input. Got {describe(index)} for "
             f"{describe(input)}."
         )
-    i = _index_array("gather", input, axis, index, limit=input._array.shape[axis])
-    _check_extent("gather", input._array.shape, i.shape, axis)
-    return gather_primitive(input, axis=axis, index=_kept(i, input), source=input._array.shape)
+    i = index_array("gather", input, axis, index, limit=input._array.shape[axis])
+    check_extent("gather", input._array.shape, i.shape, axis)
+    return gather_primitive(input, axis=axis, index=kept(i, input), source=input._array.shape)
 
 
-def _check_extent(name: str, shape: Any, index: Any, axis: int) -> None:
+def check_extent(name: str, shape: Any, index: Any, axis: int) -> None:
     """The index may be shorter than the tensor off the axis, never longer."""
     if len(index) != len(shape) or any(
         n > m for k, (m, n) in enumerate(zip(shape, index, strict=True)) if k != axis
@@ -417,11 +417,11 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, **names: An
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """A copy of `input` with `src` added at the places that `index` names along `dim`."""
     axis = shape.axis_of("scatter_add", input.ndim, dim)
-    i = _index_array("scatter_add", input, axis, index, limit=input._array.shape[axis])
+    i = index_array("scatter_add", input, axis, index, limit=input._array.shape[axis])
     check_same_device("scatter_add", [input, src])
-    _check_extent("scatter_add", input._array.shape, i.shape, axis)
+    check_extent("scatter_add", input._array.shape, i.shape, axis)
     part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
-    i = _kept(i, input, src)
+    i = kept(i, input, src)
     return input + scatter_sum_primitive(part, axis=axis, index=i, source=input._array.shape)
 
 
@@ -442,10 +442,10 @@ def scatter(
     if reduce is not None:
         return _joined(input, dim, index, src, reduce)
     axis = shape.axis_of("scatter", input.ndim, dim)
-    i = _index_array("scatter", input, axis, index, limit=input._array.shape[axis])
-    _check_extent("scatter", input._array.shape, i.shape, axis)
+    i = index_array("scatter", input, axis, index, limit=input._array.shape[axis])
+    check_extent("scatter", input._array.shape, i.shape, axis)
     out = input.clone()
-    grid = _grid(input._array, axis, i)
+    grid = open_grid(input._array, axis, i)
     if isinstance(src, primitive.Tensor) and src._array.ndim:
         src = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
     out[tuple(wrap(part) for part in grid)] = src
@@ -465,7 +465,7 @@ def _joined(input: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The slices of `input` at the positions `index` (int64[n]) along `dim`."""
     axis = shape.axis_of("index_select", input.ndim, dim)
-    i = _index_array("index_select", input, axis, index, limit=input._array.shape[axis])
+    i = index_array("index_select", input, axis, index, limit=input._array.shape[axis])
     if i.ndim > 1:
         raise ShapeError(f"index_select: index must have one axis. Got {describe(index)}.")
     return input[(slice(None),) * axis + (wrap(i.reshape(-1)),)]

@@ -12,7 +12,7 @@ from . import joining, primitive, shape
 from .matrix_checks import check_matrix, mH, product, tril_of, triu_of
 from .primitive import raw, wrap
 from .several import Several
-from .solving import _SOLVE, _solve, solve_triangular
+from .solving import SOLVE, solve_triangular, solved
 
 
 class LU(NamedTuple):
@@ -80,8 +80,8 @@ def _lu_rule(grads: Any, outputs: Any) -> Any:
         core = core + tril_of(product(mH(lower), gl), -1)
     if gu is not None:
         core = core + triu_of(product(gu, mH(upper)))
-    half = _SOLVE(mH(lower), core)
-    return mH(_SOLVE(upper, mH(half)))
+    half = SOLVE(mH(lower), core)
+    return mH(SOLVE(upper, mH(half)))
 
 
 _LU = Several("lu", _lu_forward, _lu_rule)
@@ -108,7 +108,7 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
         rest = solve_triangular(U, PA[..., k:, :], upper=True, left=False)
         L = joining.cat([L, rest], -2)
     if n > m:
-        U = joining.cat([U, _solve(L, PA[..., k:])], -1)
+        U = joining.cat([U, solved(L, PA[..., k:])], -1)
     return LU(shape.mT(rows), L, U)
 
 
@@ -169,5 +169,5 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     rows = wrap(backend.namespace(order).eye(LU.shape[-1], dtype=LU._array.dtype)[order])
     A = product(shape.mT(rows), product(L, U))
     if not left:
-        return shape.mT(_solve(shape.mT(mH(A) if adjoint else A), shape.mT(B)))
-    return _solve(mH(A) if adjoint else A, B)
+        return shape.mT(solved(shape.mT(mH(A) if adjoint else A), shape.mT(B)))
+    return solved(mH(A) if adjoint else A, B)

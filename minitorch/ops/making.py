@@ -146,7 +146,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
         DtypeError: The input is not floating.
     """
     drawn = sampling.draw(generator).poisson(_rates("poisson", input))
-    return sampling._made(np.asarray(drawn), input.dtype, input.device, False)
+    return sampling.made(np.asarray(drawn), input.dtype, input.device, False)
 
 
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
@@ -159,28 +159,28 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     if p.size and p.max() > 1:
         raise ArgumentError(f"binomial: probabilities must be from 0 to 1. Got {p.max()}.")
     drawn = sampling.draw(generator).binomial(n.astype(np.int64), p)
-    return sampling._made(np.asarray(drawn), count.dtype, count.device, False)
+    return sampling.made(np.asarray(drawn), count.dtype, count.device, False)
 
 
 def log_normal_(t: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
     """Fills `t` with exponentials of normal numbers."""
-    sampling._need_float(t, "log_normal_")
+    sampling.need_float(t, "log_normal_")
     if std <= 0:
         raise ArgumentError(f"log_normal_: std must be positive. Got {std}.")
-    return sampling._fill(t, "log_normal_", sampling.draw(generator).lognormal(mean, std, t.shape))
+    return sampling.fill(t, "log_normal_", sampling.draw(generator).lognormal(mean, std, t.shape))
 
 
 def cauchy_(t: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with numbers of the Cauchy distribution."""
-    sampling._need_float(t, "cauchy_")
+    sampling.need_float(t, "cauchy_")
     if sigma <= 0:
         raise ArgumentError(f"cauchy_: sigma must be positive. Got {sigma}.")
     drawn = sampling.draw(generator).standard_cauchy(t.shape)
-    return sampling._fill(t, "cauchy_", median + sigma * np.asarray(drawn))
+    return sampling.fill(t, "cauchy_", median + sigma * np.asarray(drawn))
 
 
 def geometric_(t: Any, p: float, *, generator: Any = None) -> Any:
     """Fills `t` with the number of trials until the first success of probability `p`."""
     if not 0 < p < 1:
         raise ArgumentError(f"geometric_: p must lie between 0 and 1. Got {p}.")
-    return sampling._fill(t, "geometric_", sampling.draw(generator).geometric(p, t.shape))
+    return sampling.fill(t, "geometric_", sampling.draw(generator).geometric(p, t.shape))

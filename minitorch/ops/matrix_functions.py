@@ -14,7 +14,7 @@ from . import joining, reduction, shape
 from .decomposition import svdvals
 from .matrix_checks import check_matrix, eye_like, gufunc, product, swap
 from .primitive import Primitive, cast, raw, wrap
-from .solving import _cut, inv
+from .solving import cut_off, inv
 
 # ---- norms ---------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ def matrix_rank(
         values = xp.abs(gufunc("matrix_rank", xp.linalg.eigvalsh, a))
     else:
         values = gufunc("matrix_rank", xp.linalg.svd, a, compute_uv=False)
-    return wrap(xp.asarray((values > _cut(values, a.shape[-2:], raw(atol), raw(rtol))).sum(-1)))
+    return wrap(xp.asarray((values > cut_off(values, a.shape[-2:], raw(atol), raw(rtol))).sum(-1)))
 
 
 # ---- powers and exponentials ---------------------------------------------------------------------

@@ -196,7 +196,7 @@ def std(
         return renamed(std, locals())
     if input._array.dtype in dtypes.HALF:
         return _in_float32(std, input, dim, unbiased, keepdim, correction=correction)
-    return _root(var(input, dim, unbiased, keepdim, correction=correction))
+    return root(var(input, dim, unbiased, keepdim, correction=correction))
 
 
 def var_mean(input: Any, dim: Dim = None, **options: Any) -> tuple[Any, Any]:
@@ -444,14 +444,14 @@ def norm(
     if order == 1:
         return sum(el.abs(x), axes, keepdim)
     if order == 2:
-        return _root(sum(el.square(x), axes, keepdim))
+        return root(sum(el.square(x), axes, keepdim))
     total = sum(el.pow(el.abs(x), order), axes, keepdim)
     positive = total > 0
     safe = el.where(positive, total, el.ones_like(total))
     return el.where(positive, el.pow(safe, 1 / order), el.zeros_like(total))
 
 
-def _root(total: Any) -> Any:
+def root(total: Any) -> Any:
     """sqrt with gradient 0 at 0."""
     return finish(_ROOT, backend.namespace(total._array).sqrt(total._array), (total,), {})
 

@@ -24,7 +24,8 @@ def draw(generator: Any = None, stream: str = "default") -> np.random.Generator:
     return (random.stream(stream) if generator is None else generator).numpy()
 
 
-def _made(array: np.ndarray, dtype: Any, where: Any, requires_grad: bool) -> Any:
+def made(array: np.ndarray, dtype: Any, where: Any, requires_grad: bool) -> Any:
+    """A tensor of what was drawn, in the dtype and on the device that are asked for."""
     d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
     array = array.astype(d.numpy, copy=False)
     if where is None and get_default_device() is not CPU:
@@ -62,7 +63,7 @@ def rand(
 ) -> Any:
     """Uniform numbers from [0, 1)."""
     array = _drawn(draw(generator).random, shape.sizes_of(args, size), dtype, 1)
-    return _made(np.asarray(array), dtype, device, requires_grad)
+    return made(np.asarray(array), dtype, device, requires_grad)
 
 
 def randn(
@@ -78,7 +79,7 @@ def randn(
     """Numbers from the standard normal distribution."""
     sizes = shape.sizes_of(args, size)
     array = _drawn(draw(generator).standard_normal, sizes, dtype, math.sqrt(0.5))
-    return _made(np.asarray(array), dtype, device, requires_grad)
+    return made(np.asarray(array), dtype, device, requires_grad)
 
 
 def randint(
@@ -105,7 +106,7 @@ def randint(
     if high <= low:
         raise ArgumentError(f"randint: high must be above low. Got [{low}, {high}).")
     array = draw(generator).integers(low, high, shape.sizes_of((size,)))
-    return _made(np.asarray(array), dtypes.int64 if dtype is None else dtype, device, requires_grad)
+    return made(np.asarray(array), dtypes.int64 if dtype is None else dtype, device, requires_grad)
 
 
 def randperm(
@@ -120,7 +121,7 @@ def randperm(
 ) -> Any:
     """The numbers 0 to n-1 in random order."""
     array = draw(generator).permutation(n)
-    return _made(array, dtypes.int64 if dtype is None else dtype, device, requires_grad)
+    return made(array, dtypes.int64 if dtype is None else dtype, device, requires_grad)
 
 
 def _like(input: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> A
             f"bernoulli: probabilities must be from 0 to 1. Got {host.min()} to {host.max()}."
         )
     hit = draw(generator).random(host.shape) < host
-    return _made(np.asarray(hit), input.dtype, input.device, False)
+    return made(np.asarray(hit), input.dtype, input.device, False)
 
 
 def multinomial(
@@ -213,10 +214,11 @@ def multinomial(
             keys = np.log(weights) + rng.gumbel(size=weights.shape)
         found = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
     found = found if input.ndim == 2 else found[0]
-    return _made(found, dtypes.int64, input.device, False)
+    return made(found, dtypes.int64, input.device, False)
 
 
-def _fill(t: Any, name: str, array: Any) -> Any:
+def fill(t: Any, name: str, array: Any) -> Any:
+    """Writes what was drawn into `t`."""
     recorded = bool(state.recording) and t.requires_grad
     check_writable(t, name, recorded)
     host = np.asarray(array).astype(t._array.dtype, copy=False)
@@ -227,36 +229,37 @@ def _fill(t: Any, name: str, array: Any) -> Any:
     return t
 
 
-def _need_float(t: Any, name: str) -> None:
+def need_float(t: Any, name: str) -> None:
+    """Raises DtypeError unless `t` is floating."""
     if not t.dtype.is_floating_point:
         raise DtypeError(f"{name}: the tensor must be floating. Got {describe(t)}. Use random_.")
 
 
 def uniform_(t: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with uniform numbers from [a, b)."""
-    _need_float(t, "uniform_")
+    need_float(t, "uniform_")
     if a > b:
         raise ArgumentError(f"uniform_: from must not be above to. Got [{a}, {b}).")
-    return _fill(t, "uniform_", draw(generator).random(t.shape) * (b - a) + a)
+    return fill(t, "uniform_", draw(generator).random(t.shape) * (b - a) + a)
 
 
 def normal_(t: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with normal numbers."""
-    _need_float(t, "normal_")
+    need_float(t, "normal_")
     if std < 0:
         raise ArgumentError(f"normal_: std must not be negative. Got {std}.")
-    return _fill(t, "normal_", draw(generator).standard_normal(t.shape) * std + mean)
+    return fill(t, "normal_", draw(generator).standard_normal(t.shape) * std + mean)
 
 
 def bernoulli_(t: Any, p: float = 0.5, *, generator: Any = None) -> Any:
     """Fills `t` with 1 with probability `p`, else 0."""
-    return _fill(t, "bernoulli_", draw(generator).random(t.shape) < p)
+    return fill(t, "bernoulli_", draw(generator).random(t.shape) < p)
 
 
 def exponential_(t: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fills `t` with exponential numbers of rate `lambd`."""
-    _need_float(t, "exponential_")
-    return _fill(t, "exponential_", draw(generator).exponential(1 / lambd, t.shape))
+    need_float(t, "exponential_")
+    return fill(t, "exponential_", draw(generator).exponential(1 / lambd, t.shape))
 
 
 def random_(t: Any, low: int = 0, high: int | None = None, *, generator: Any = None) -> Any:
@@ -265,7 +268,7 @@ def random_(t: Any, low: int = 0, high: int | None = None, *, generator: Any = N
         low, high = 0, low
     if high is None:
         high = 2**24 if t.dtype.is_floating_point else min(2**63 - 1, _largest(t.dtype))
-    return _fill(t, "random_", draw(generator).integers(low, high, t.shape))
+    return fill(t, "random_", draw(generator).integers(low, high, t.shape))
 
 
 def _largest(d: Any) -> int:

@@ -33,7 +33,7 @@ def _place_forward(a: Any, src: Any, *, axis: int, index: Any, reduce: str) -> A
     """`a` with every element of `src` joined in by max, min or product."""
     out = a.copy()
     xp = backend.namespace(a)
-    grid = indexing._grid(out, axis, index)
+    grid = indexing.open_grid(out, axis, index)
     if reduce == "prod":
         _multiply_at(xp, out, grid, src)
     else:
@@ -70,12 +70,12 @@ def _shares(a: Any, src: Any, out: Any, axis: int, index: Any) -> tuple[Any, Any
 
 def _place_rule(g: Any, a: Any, src: Any, out: Any, *, axis: int, index: Any, reduce: str) -> Any:
     if reduce == "prod":
-        return g * _place_forward_any(el.ones_like(a), src, axis, index)
+        return g * _multiplied(el.ones_like(a), src, axis, index)
     hit_a, _, count = _shares(a, src, out, axis, index)
     return g * hit_a / el.where(count == 0, el.ones_like(count), count)
 
 
-def _place_forward_any(a: Any, src: Any, axis: int, index: Any) -> Any:
+def _multiplied(a: Any, src: Any, axis: int, index: Any) -> Any:
     return _PLACE(a, src, axis=axis, index=index, reduce="prod")
 
 
@@ -92,7 +92,7 @@ def _product_rule(g: Any, a: Any, src: Any, out: Any, axis: int, index: Any) -> 
     zero = src == 0
     safe = el.where(zero, el.ones_like(src), src)
     zeros = _summed(cast(zero, raw(src).dtype), axis, index, shape.shape_of(a))
-    rest = _place_forward_any(a, safe, axis, index)
+    rest = _multiplied(a, safe, axis, index)
     alone = _gathered(zeros, axis, index) - cast(zero, raw(src).dtype)
     others = el.where(zero, _gathered(rest, axis, index), _gathered(rest, axis, index) / safe)
     return _gathered(g, axis, index) * el.where(alone == 0, others, el.zeros_like(others))
@@ -154,10 +154,10 @@ def scatter_reduce(
         )
         return one.reshape(())
     axis = shape.axis_of("scatter_reduce", input.ndim, dim)
-    i = indexing._index_array("scatter_reduce", input, axis, index, limit=input.shape[axis])
-    indexing._check_extent("scatter_reduce", input._array.shape, i.shape, axis)
+    i = indexing.index_array("scatter_reduce", input, axis, index, limit=input.shape[axis])
+    indexing.check_extent("scatter_reduce", input._array.shape, i.shape, axis)
     part = src[tuple(slice(n) for n in i.shape)] if src._array.shape != i.shape else src
-    return _scatter_reduce(input, axis, indexing._kept(i, input, src), part, reduce, include_self)
+    return _scatter_reduce(input, axis, indexing.kept(i, input, src), part, reduce, include_self)
 
 
 def _scatter_reduce(
@@ -188,7 +188,7 @@ def _scatter_reduce(
 def _positions(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
     axis = shape.axis_of(name, input.ndim, dim)
     limit = input.shape[axis] if input.ndim else 1
-    i = indexing._index_array(name, input, axis, index, limit=limit)
+    i = indexing.index_array(name, input, axis, index, limit=limit)
     if i.ndim > 1:
         raise ShapeError(f"{name}: index must have one axis. Got {describe(index)}.")
     return axis, i.reshape(-1)
@@ -213,7 +213,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     _check_slices("index_add", input, axis, i, source)
     added = indexing.put_back(
         source if alpha == 1 else source * alpha,
-        index=(slice(None),) * axis + (indexing._kept(i, input, source),),
+        index=(slice(None),) * axis + (indexing.kept(i, input, source),),
         source=input._array.shape,
     )
     return input + added
@@ -262,7 +262,7 @@ def index_reduce(
     xp = backend.namespace(i)
     full = xp.broadcast_to(i.reshape(spread), source._array.shape)
     return _scatter_reduce(
-        input, axis, indexing._kept(full, input, source), source, reduce, include_self
+        input, axis, indexing.kept(full, input, source), source, reduce, include_self
     )
 
 
@@ -281,11 +281,11 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
         out = input.clone()
         out[key] = values
         return out
-    index, _ = indexing._raw_index(key, input._array)
+    index, _ = indexing.raw_index(key, input._array)
     target = input.detach()[key]._array.shape
     added = indexing.put_back(
         shape.broadcast_to(values, target),
-        index=indexing._kept(index, input, values),
+        index=indexing.kept(index, input, values),
         source=input._array.shape,
     )
     return input + added

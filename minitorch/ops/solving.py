@@ -95,21 +95,21 @@ def _solve_forward(a: Any, b: Any) -> Any:
 
 
 def _solve_left(g: Any, a: Any, out: Any) -> Any:
-    return -product(_SOLVE(swap(a), g), swap(out))
+    return -product(SOLVE(swap(a), g), swap(out))
 
 
-_SOLVE = Primitive(
+SOLVE = Primitive(
     "solve",
     _solve_forward,
-    (_solve_left, lambda g, a, out: _SOLVE(swap(a), g)),
+    (_solve_left, lambda g, a, out: SOLVE(swap(a), g)),
     (0, OUT),
 )
 
 
-def _solve(a: Any, b: Any) -> Any:
+def solved(a: Any, b: Any) -> Any:
     """`a⁻¹ b` for matrices whose batch axes are broadcast first."""
     batch = shape.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return _SOLVE(
+    return SOLVE(
         shape.broadcast_to(a, batch + tuple(a.shape[-2:])),
         shape.broadcast_to(b, batch + tuple(b.shape[-2:])),
     )
@@ -139,7 +139,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     if not left:
         return shape.mT(solve(shape.mT(A), shape.mT(B)))
     _check_rows("solve", A, B)
-    X = _solve(A, B)
+    X = solved(A, B)
     return shape.squeeze(X, -1) if vector else X
 
 
@@ -171,7 +171,7 @@ def solve_triangular(
     _check_rows("solve_triangular", A, B)
     if unitriangular:
         A = (triu_of(A, 1) if upper else tril_of(A, -1)) + eye_like(A)
-    return _solve(triu_of(A) if upper else tril_of(A), B)
+    return solved(triu_of(A) if upper else tril_of(A), B)
 
 
 def triangular_solve(
@@ -191,7 +191,7 @@ def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:
     """`X` with `L Lᴴ X = B` (`Lᴴ L X = B` for upper factors)."""
     check_matrix("cholesky_solve", L, B)
     factor = mH(triu_of(L)) if upper else tril_of(L)
-    return _solve(mH(factor), _solve(factor, B))
+    return solved(mH(factor), solved(factor, B))
 
 
 def cholesky_inverse(L: Any, upper: bool = False) -> Any:
@@ -279,7 +279,7 @@ def logdet(input: Any) -> Any:
 # ---- least squares -------------------------------------------------------------------------------
 
 
-def _cut(s: Any, size: tuple[int, int], atol: Any, rtol: Any) -> Any:
+def cut_off(s: Any, size: tuple[int, int], atol: Any, rtol: Any) -> Any:
     """The threshold below which singular values count as 0, f[..., 1]."""
     a = raw(s)
     xp = backend.namespace(a)
@@ -302,7 +302,7 @@ def _pinv_forward(a: Any, *, atol: Any, rtol: Any, hermitian: bool) -> Any:
         s, vh = xp.abs(w), (u * xp.sign(w)[..., None, :]).conj().swapaxes(-1, -2)
     else:
         u, s, vh = gufunc("pinv", xp.linalg.svd, a, full_matrices=False)
-    keep = s > _cut(s, a.shape[-2:], atol, rtol)
+    keep = s > cut_off(s, a.shape[-2:], atol, rtol)
     inverse = xp.where(keep, 1 / xp.where(keep, s, 1), 0).astype(s.dtype)
     return xp.matmul(vh.conj().swapaxes(-1, -2) * inverse[..., None, :], u.conj().swapaxes(-1, -2))
 
@@ -363,7 +363,7 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     a = A._array
     xp = backend.namespace(a)
     values = xp.linalg.svd(a, compute_uv=False) if a.size else xp.zeros((0,), real_of(a.dtype))
-    rank = (values > _cut(values, (m, n), None, rcond)).sum(-1) if a.size else values.sum(-1)
+    rank = (values > cut_off(values, (m, n), None, rcond)).sum(-1) if a.size else values.sum(-1)
     residuals = A.new_zeros(0, dtype=A.dtype).abs()
     if m > n and a.size and bool((rank == n).all()):
         residuals = reduction.sum(el.square(el.abs(product(A, X) - B)), -2)

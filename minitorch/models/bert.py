@@ -16,7 +16,7 @@ from ..ops.creation import arange, zeros, zeros_like
 from ..tensor import Parameter, Tensor
 from .activations import activation
 from .attention import attend, merge_heads, split_heads
-from .gpt2 import LanguageModelOutput, check_ids
+from .language import LanguageModelOutput, check_ids
 from .pretrained import PretrainedModel
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
-from ..errors import ArgumentError, ShapeError, describe
+from ..errors import ArgumentError
 from ..nn import Dropout, Embedding, LayerNorm, Linear, Module, init
 from ..nn import functional as F
 from ..ops.creation import arange, empty
 from ..tensor import Parameter, Tensor
 from .activations import activation
 from .attention import attend, causal, merge_heads, split_heads
+from .language import LanguageModelOutput, check_ids
 from .pretrained import PretrainedModel
 
 _SIZES = {
@@ -71,13 +72,6 @@ class GPT2Config:
             raise ArgumentError(f"GPT2Config: sizes are {', '.join(_SIZES)}. Got {name!r}.")
         width, layers, heads = _SIZES[name]
         return cls(n_embd=width, n_layer=layers, n_head=heads)
-
-
-class LanguageModelOutput(NamedTuple):
-    """`loss` is None without labels; `logits` are (B, T, vocab_size)."""
-
-    loss: Tensor | None
-    logits: Tensor
 
 
 class Conv1D(Module):
@@ -227,15 +221,6 @@ class GPT2LMHeadModel(PretrainedModel):
             return LanguageModelOutput(None, logits)
         guesses = logits[:, :-1].reshape(-1, logits.shape[-1])
         return LanguageModelOutput(F.cross_entropy(guesses, labels[:, 1:].reshape(-1)), logits)
-
-
-def check_ids(owner: str, input_ids: Tensor, most: int) -> None:
-    """Raises ShapeError unless `input_ids` are (B, T) with T ≤ most."""
-    if input_ids.ndim != 2 or input_ids.shape[1] > most:
-        raise ShapeError(
-            f"{owner}: input_ids must be (batch, length) with a length of at most {most}. Got "
-            f"{describe(input_ids)}. Cut longer texts, or make the model with more positions."
-        )
 
 
 def _initialise(model: Module, config: GPT2Config) -> None:

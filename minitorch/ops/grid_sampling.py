@@ -15,9 +15,9 @@ from ..autograd.mode import enable_grad
 from ..kernels import load_for
 from . import elementwise
 from .creation import arange
+from .flat_positions import take_flat
 from .fused import Fused
 from .primitive import wrap
-from .sampled import take_flat
 
 
 def _definition(x: Any, grid: Any, *, mode: str, padding_mode: str, corners: bool) -> Any:

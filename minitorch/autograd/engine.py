@@ -105,7 +105,8 @@ class _Pass:
         if gradients is None:
             gradients = self.pending[owner] = [None] * owner.params["outputs"]
             heapq.heappush(self.heap, (-owner.sequence, owner))
-        gradients[edge.params["index"]] = g
+        i = edge.params["index"]  # a saved output is a second way to the same output
+        gradients[i] = g if gradients[i] is None else gradients[i] + g
 
     def run(self) -> None:
         """Visits every node that has a gradient, then hands the leaves theirs."""

@@ -90,11 +90,12 @@ class _Ordered(Module, Generic[Held]):
             self.append(value)
         return self
 
-    def insert(self, index: int, value: Held) -> None:
-        """Puts an item before position `index`."""
+    def insert(self, index: int, value: Held) -> Self:
+        """Puts an item before position `index`, and gives the container itself."""
         items = self._items()
         items.insert(index, self._checked(value))
         self._replace(items)
+        return self
 
     def pop(self, index: int = -1) -> Held:
         """Removes and returns an item."""

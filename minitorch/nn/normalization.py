@@ -54,6 +54,22 @@ class _NormBase(Module):
             init.ones_(self.running_var)  # type: ignore[arg-type]
             init.zeros_(self.num_batches_tracked)  # type: ignore[arg-type]
 
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        *others: Any,
+    ) -> None:
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, *others
+        )
+        counter = f"{prefix}num_batches_tracked"  # absent in files from before PyTorch 0.4.1
+        if counter in missing_keys and not local_metadata.get("version"):
+            missing_keys.remove(counter)
+
     def reset_parameters(self) -> None:
         """Weight 1, bias 0, and no statistics."""
         self.reset_running_stats()

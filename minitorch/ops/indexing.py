@@ -13,11 +13,16 @@ from . import joining, primitive, shape
 from .numpy_names import renamed
 from .primitive import Op, Primitive, check_same_device, raw, wrap
 
+_PARTS = (list, tuple, range, slice, type(None), type(Ellipsis))
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
 
 def raw_index(index: Any, like: Any) -> tuple[Any, bool]:
     """`index` with arrays for Tensors and lists; and whether it is basic (gives a view)."""
+    if isinstance(index, list) and any(
+        isinstance(p, _PARTS) or isinstance(p, primitive.Tensor) for p in index
+    ):
+        index = tuple(index)  # as in PyTorch: a list of lists has one list for each axis
     parts = index if isinstance(index, tuple) else (index,)
     out: list[Any] = []
     basic = True
@@ -480,7 +485,7 @@ def masked_select(input: Any, mask: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The positions of elements that are not 0: int64[n, ndim], or one tensor per axis."""
     a = input._array
-    if not a.ndim:
-        a = a.reshape(1)
-    found = tuple(wrap(part) for part in a.nonzero())
-    return found if as_tuple else joining.stack(found, 1)
+    found = tuple(wrap(part) for part in (a if a.ndim else a.reshape(1)).nonzero())
+    if as_tuple:
+        return found
+    return joining.stack(found, 1) if a.ndim else found[0].unsqueeze(1)[:, :0]

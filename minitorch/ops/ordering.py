@@ -107,10 +107,14 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements (or slices along `dim`) in order."""
+    """The distinct elements (or slices along `dim`) in order; each NaN is distinct."""
     xp = backend.namespace(input._array)
     found = xp.unique(
-        input._array, return_inverse=return_inverse, return_counts=return_counts, axis=dim
+        input._array,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=dim,
+        equal_nan=False,
     )
     if not isinstance(found, tuple):
         return wrap(found)

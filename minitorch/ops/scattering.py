@@ -237,7 +237,10 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         raise ShapeError(f"index_fill: the value must be 0-d. Got {describe(value)}.")
     if not input.ndim:
         return index_fill(input.reshape(1), 0, index, value).reshape(())
-    axis, i = _positions("index_fill", input, dim, index)
+    axis = shape.axis_of("index_fill", input.ndim, dim)
+    length = input.shape[axis]
+    # Alone of its family it counts negative positions from the end, as in PyTorch.
+    axis, i = _positions("index_fill", input, dim, el.where(index < 0, index + length, index))
     out = input.clone()
     out[(slice(None),) * axis + (wrap(i),)] = value
     return out

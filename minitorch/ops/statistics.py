@@ -317,7 +317,10 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if weights is None:
         return bincount_array(input, minlength=minlength)
     xp = backend.namespace(input._array)
-    return wrap(xp.bincount(input._array, weights=weights._array, minlength=minlength))
+    totals = xp.bincount(input._array, weights=weights._array, minlength=minlength)
+    # In float32 only for float32 weights, as in PyTorch.
+    single = weights._array.dtype == np.float32
+    return wrap(totals.astype(np.float32 if single else np.float64, copy=False))
 
 
 # ---- differences and distances -------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minitorch as mt
@@ -173,3 +174,22 @@ def test_gradcheck_finds_chance() -> None:
     (x,) = inputs(1)
     with pytest.raises(mt.GraphError, match="two backward passes gave different gradients"):
         gradcheck(lambda t: t * mt.rand(2, 3, dtype=mt.float64), x)
+
+
+def test_a_saved_output_among_several_has_second_derivatives() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y, x * 2
+
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        return g * ctx.saved_tensors[0] + 2 * h
+
+    kind = type("Both", (Function,), {})
+    kind.forward, kind.backward = staticmethod(forward), staticmethod(backward)
+    x = mt.tensor([2.0, -2.5, 0.4], requires_grad=True)
+    a, b = kind.apply(x)
+    (g,) = mt.autograd.grad((a * b).sum(), x, create_graph=True)
+    g.sum().backward()
+    wanted = (2 * x + 4) * x.exp()
+    np.testing.assert_allclose(x.grad.numpy(), wanted.numpy(force=True), rtol=1e-5)

@@ -46,7 +46,6 @@ class FlightCheck(Callback):
         self._before: dict[str, Any] = {}
         self._batches = 0
         self._updates = 0
-        self._schedules: list[int] = []
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         self._on = self._flying = self._evaluating = stage == "fit" and trainer.checks.on
@@ -70,7 +69,6 @@ class FlightCheck(Callback):
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._missing = {n: p for n, p in module.named_parameters() if p.requires_grad}
         self._updates = trainer.position.global_step
-        self._schedules = [_moves(config) for config in trainer.lr_scheduler_configs]
 
     # The first batches.
 
@@ -272,7 +270,3 @@ def _whole_numbers(batch: Any) -> list[Any]:
 def _shown(names: list[str]) -> str:
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(names[:8]) + more
-
-
-def _moves(config: Any) -> int:
-    return int(getattr(config.scheduler, "_step_count", 0))

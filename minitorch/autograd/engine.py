@@ -79,8 +79,7 @@ class _Pass:
     def add(self, edge: Edge, g: Any, fresh: bool) -> None:
         """Adds `g` to what flows into `edge`; `fresh` if nothing else holds its memory."""
         pending = self.pending
-        before = pending.get(edge)
-        if before is None:
+        if (before := pending.get(edge)) is None:
             if type(edge) is Node:
                 heapq.heappush(self.heap, (-edge.sequence, edge))
             pending[edge] = g

@@ -83,8 +83,19 @@ class ClassMetric(Metric):
         xp = backend.namespace(preds)
         return xp.moveaxis(preds, 1, -1).reshape(-1, self.num_classes)
 
+    def _refuse_nan(self, scores: Any) -> None:
+        """Raises ArgumentError for NaN among scores, which has no rank and is no class."""
+        count = int(backend.to_host((scores != scores).sum()))
+        if count:
+            raise ArgumentError(
+                f"{type(self).__name__}: scores must be numbers. Got {count} NaN among "
+                f"{scores.size}. Look for the first loss or weight that is not finite."
+            )
+
     def _classes(self, preds: Any, target: Any) -> Any:
         """Flat class numbers of the predictions."""
+        if preds.dtype.kind == "f":
+            self._refuse_nan(preds)
         if preds.dtype.kind == "f" and self.task == "multiclass":
             return self._scores(preds, target).argmax(axis=1)
         if preds.shape != target.shape:

@@ -38,6 +38,7 @@ class _OfScores(ClassMetric):
                 f"{type(self).__name__}: preds must be scores. Got {describe(wrap(preds))}. Pass "
                 "probabilities or logits, not classes."
             )
+        self._refuse_nan(preds)
         if self.task == "binary":
             check_same_shape(self, preds, target)
             scores = preds.reshape(-1).astype(np.float64)

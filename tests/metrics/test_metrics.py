@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 import warnings
 from collections.abc import Callable
 from types import ModuleType
@@ -348,3 +349,13 @@ def test_examples() -> None:
     result = doctest.testmod(module, extraglobs={"mt": mt})
     assert result.attempted
     assert not result.failed
+
+
+@pytest.mark.parametrize("kind", ["Accuracy", "F1Score", "AUROC", "AveragePrecision"])
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_scores_that_are_nan_are_refused(kind: str, task: str) -> None:
+    classes = 3 if task == "multiclass" else None
+    metric = getattr(mt.metrics, kind)(task=task, num_classes=classes)
+    scores = mt.full((4, 3) if classes else (4,), math.nan)
+    with pytest.raises(mt.ArgumentError, match="scores must be numbers. Got .* NaN among"):
+        metric.update(scores, mt.tensor([0, 1, 0, 1]))

@@ -71,6 +71,10 @@ def _check_matmul(name: str, a: Any, b: Any) -> None:
             "Convert one with .to(dtype)."
         )
     primitive.check_same_device(name, [a, b])
+    _check_inner(name, a, b)
+
+
+def _check_inner(name: str, a: Any, b: Any) -> None:
     inner_a, inner_b = a._array.shape[-1], b._array.shape[-2 if b._array.ndim > 1 else 0]
     if inner_a != inner_b:
         hint = ""
@@ -156,12 +160,14 @@ def mv(input: Any, vec: Any) -> Any:
     """The product of a matrix and a vector."""
     _fixed_rank("mv", 1, vec)
     _fixed_rank("mv", 2, input)
+    _check_inner("mv", input, vec)
     return matmul(input, vec)
 
 
 def dot(input: Any, tensor: Any) -> Any:
     """The inner product of two vectors."""
     _fixed_rank("dot", 1, input, tensor)
+    _check_inner("dot", input, tensor)
     return matmul(input, tensor)
 
 

@@ -211,11 +211,12 @@ def permute(input: Any, *args: Any, dims: Any = None) -> Any:
         ShapeError: `dims` does not name each axis once.
     """
     ndim = len(shape_of(input))
-    order = tuple(axis_of("permute", ndim, d) for d in sizes_of(args, dims))
+    given = sizes_of(args, dims)
+    order = tuple(axis_of("permute", ndim, d) for d in given) if len(given) == ndim else ()
     if sorted(order) != list(range(ndim)):
         raise ShapeError(
             f"permute: each of the {ndim} axes of {describe(input)} must be named once. "
-            f"Got {sizes_of(args, dims)}."
+            f"Got {len(given)}: {given}."
         )
     return _PERMUTE(input, dims=order)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minitorch import Tensor, random
@@ -127,6 +128,11 @@ def read(path: str | os.PathLike[str], *, map_location: Any = None) -> dict[str,
     """
     from minitorch.io import load_tree
 
+    if not os.path.exists(path):
+        folder = Path(path).parent
+        near = sorted(p.name for p in folder.glob("*.ckpt")) if folder.is_dir() else []
+        there = f"There are {', '.join(near)}." if near else "It holds no .ckpt files."
+        raise CheckpointError(f"checkpoint: no file {os.fspath(path)}. Looked in {folder}. {there}")
     tree = load_tree(path, map_location=map_location)
     if not isinstance(tree, dict) or "state_dict" not in tree:
         raise CheckpointError(

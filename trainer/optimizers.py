@@ -55,6 +55,14 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
             f"Got {len(optimizers)}. Set self.automatic_optimization = False and step them in "
             "training_step, or use parameter groups of one optimizer."
         )
+    for optimizer in optimizers:
+        if module.automatic_optimization and getattr(optimizer, "needs_closure", False):
+            raise TrainerError(
+                "configure_optimizers: automatic optimization computes the loss once for an "
+                f"update. Got {type(optimizer).__name__}, which computes it several times. Set "
+                "self.automatic_optimization = False and call "
+                "self.optimizers().step(closure) in training_step."
+            )
     _check_parameters(module, optimizers)
     for config in configs:
         preflight.choose_unit(module.trainer, config, named=config.interval_named)

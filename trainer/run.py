@@ -442,9 +442,15 @@ def find_checkpoint(trainer: Trainer, path: Any) -> Any:
     if trainer.fast_dev_run:
         return None
     found = _checkpoint_of(trainer, f"{path}_model_path")
-    if found is None:
-        raise TrainerError(
-            f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is '
-            "none. Pass ModelCheckpoint(monitor=..., save_last=True) in callbacks, or a path."
-        )
-    return found
+    if found is not None:
+        return found
+    folders = [cb.dirpath for cb in trainer.checkpoint_callbacks if getattr(cb, "dirpath", None)]
+    if path == "last":  # of an earlier process
+        for file in (os.path.join(folder, "last.ckpt") for folder in folders):
+            if os.path.exists(file):
+                return file
+    raise TrainerError(
+        f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is none'
+        f"{' in ' + ', '.join(map(str, folders)) if folders else ''}. Pass "
+        "ModelCheckpoint(monitor=..., save_last=True) in callbacks, or a path."
+    )

@@ -201,12 +201,14 @@ class FlightCheck(Callback):
         unused = [n for n in self._missing if not trainer.checks.meant("unused-params", n)]
         if not unused:
             return
+        owners = dict.fromkeys(name.rpartition(".")[0] for name in unused)
+        patterns = ", ".join(f'"{owner}.*"' if owner else '"*"' for owner in list(owners)[:8])
         trainer.checks.error(
             "unused-params",
             "training_step: every trainable parameter must take part in the loss. Got no gradient "
             f"for {_shown(unused)}. Use them, freeze them with requires_grad_(False), or remove "
             "them; what is computed before a step begins is a constant in it. If it is meant: "
-            f'@intended("unused-params", "{unused[0]}") on training_step.',
+            f'@intended("unused-params", {patterns}) on training_step.',
         )
 
     # The first batches of validation.

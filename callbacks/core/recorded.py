@@ -205,7 +205,7 @@ def check_units(trainer: Trainer, module: TaskModule, recorded: Recorded) -> Non
         if node.op.name != "relu" or not node.saved or node.saved[0] is None:
             continue
         out = node.saved[0]
-        if not out.size or bool(backend.to_host((out > 0).any())):
+        if out.size < 2 or bool(backend.to_host((out > 0).any())):
             continue
         layer = next((names[i] for i in _upstream(node) if i in names), "")
         after = f" after {layer.rpartition('.')[0] or layer}" if layer else ""

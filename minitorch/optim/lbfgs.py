@@ -56,6 +56,8 @@ class LBFGS(Optimizer):
     [3.0, 3.0]
     """
 
+    needs_closure = True
+
     def __init__(
         self,
         params: Any,

@@ -10,7 +10,7 @@ from toy_tasks import Regression, arrays, fit, loader, quiet, weights
 
 import minitorch as mt
 from minitorch import nn
-from minitorch.callbacks import Callback
+from minitorch.callbacks import Callback, ModelCheckpoint
 from minitorch.callbacks.core import Precision
 from minitorch.data import DataLoader, TensorDataset
 from minitorch.errors import ArgumentError, DataError, TrainerError
@@ -339,6 +339,35 @@ def test_wrong_callbacks(case: str) -> None:
     callbacks, message = CALLBACKS[case]
     with pytest.raises(ArgumentError, match=message):
         Trainer(callbacks=callbacks)
+
+
+def test_an_optimizer_that_needs_a_closure() -> None:
+    class Task(Regression):
+        def configure_optimizers(self) -> Any:
+            return mt.optim.LBFGS(self.parameters())
+
+    with pytest.raises(TrainerError, match=r"Got LBFGS.*automatic_optimization = False and call"):
+        fit(Task(), max_epochs=1)
+
+
+def test_a_missing_checkpoint_names_its_neighbours(tmp_path: Any) -> None:
+    (tmp_path / "epoch=3.ckpt").touch()
+    with pytest.raises(mt.CheckpointError, match=r"no file .*nope.ckpt. .* epoch=3.ckpt"):
+        quiet(max_epochs=1).fit(Regression(), loader(), ckpt_path=tmp_path / "nope.ckpt")
+    with pytest.raises(mt.CheckpointError, match="holds no .ckpt files"):
+        quiet(max_epochs=1).fit(Regression(), loader(), ckpt_path=tmp_path / "a" / "nope.ckpt")
+
+
+def test_last_of_an_earlier_process(tmp_path: Any) -> None:
+    def run(max_epochs: int, **options: Any) -> Any:
+        keep = ModelCheckpoint(dirpath=tmp_path, save_last=True)
+        trainer = quiet(max_epochs=max_epochs, callbacks=[keep])
+        return trainer.fit(Regression(), loader(), **options)
+
+    with pytest.raises(TrainerError, match=r'ckpt_path="last".*There is none in '):
+        run(1, ckpt_path="last")
+    run(1)
+    assert run(3, ckpt_path="last").epochs == 3
 
 
 def test_a_trainer_fits_once() -> None:

@@ -65,18 +65,6 @@ _SUM = Primitive(
 )
 
 
-# The sum that every loss ends in, with little to find out about its axes.
-_SUM_ALL = Primitive(
-    "sum",
-    lambda a, *, shape: np.add.reduce(a, axis=None),
-    (lambda g, *, shape: _broadcast(g, shape),),
-)
-
-
-def _broadcast(g: Any, shape_: Any) -> Any:
-    return shape.broadcast_to(g, shape_)
-
-
 def sum(
     input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
 ) -> Any:
@@ -86,8 +74,9 @@ def sum(
     if dim is None and dtype is None and not keepdim and isinstance(input, primitive.Tensor):
         array = input._array
         if type(array) is np.ndarray and array.dtype.char in "fd":
-            total = np.add.reduce(array, axis=None)
-            return finish_one(_SUM_ALL, total, input, {"shape": array.shape})
+            # The sum that every loss ends in, with nothing to find out about its axes.
+            params = {"axes": tuple(range(array.ndim)), "keepdim": False, "shape": array.shape}
+            return finish_one(_SUM, np.add.reduce(array, axis=None), input, params)
     x = widened(input, dtype)
     a = raw(x)
     axes = axes_of("sum", a.ndim, dim)

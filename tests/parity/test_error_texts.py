@@ -32,7 +32,7 @@ ROWS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "bmm batches": (lambda m: m.bmm(_x(m, 2, 3, 4), _x(m, 5, 4, 6)), "bmm", ""),
     "mv": (lambda m: m.mv(_x(m, 2, 3), _x(m, 4)), "mv", ""),
     "dot": (lambda m: m.dot(_x(m, 3), _x(m, 4)), "dot", ""),
-    "add": (lambda m: _x(m, 2, 3) + _x(m, 2, 4), "add", OTHER),
+    "add": (lambda m: _x(m, 2, 3) + _x(m, 2, 4), "add", ""),
     "mul": (lambda m: _x(m, 5) * _x(m, 4), "mul", OTHER),
     "view": (lambda m: _x(m, 2, 3).view(4, 2), "view", ""),
     "reshape": (lambda m: _x(m, 2, 3).reshape(-1, 4), "reshape", ""),
@@ -58,15 +58,15 @@ ROWS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "max of nothing": (lambda m: m.ones(0).max(), "max", ""),
     "softmax axis": (lambda m: m.softmax(_x(m, 2, 3), 4), "softmax", ""),
     "item": (lambda m: _x(m, 3).item(), "item", ""),
-    "truth": (lambda m: bool(_x(m, 3)), "bool", OTHER),
+    "truth": (lambda m: bool(_x(m, 3)), "bool", ""),
     "backward of many": (lambda m: m.ones(3, requires_grad=True).backward(), "backward", ""),
     "backward of nothing": (lambda m: _x(m).backward(), "backward", INTERNAL),
     "leaf in place": (lambda m: m.ones(3, requires_grad=True).add_(1), "add_", ""),
     "integers with grad": (lambda m: m.ones(3, dtype=m.int64, requires_grad=True), "grad", ""),
     "numpy with grad": (lambda m: m.ones(3, requires_grad=True).numpy(), "numpy", ""),
-    "linear": (lambda m: m.nn.Linear(3, 4)(_x(m, 2, 5)), "linear", OTHER),
+    "linear": (lambda m: m.nn.Linear(3, 4)(_x(m, 2, 5)), "linear", ""),
     "conv channels": (lambda m: m.nn.Conv2d(3, 4, 3)(_x(m, 1, 2, 8, 8)), "conv2d", ""),
-    "conv kernel": (lambda m: m.nn.Conv2d(3, 4, 5)(_x(m, 1, 3, 2, 2)), "conv2d", OTHER),
+    "conv kernel": (lambda m: m.nn.Conv2d(3, 4, 5)(_x(m, 1, 3, 2, 2)), "conv2d", ""),
     "conv groups": (lambda m: m.nn.Conv2d(3, 4, 3, groups=2), "groups", ""),
     "pool kernel": (lambda m: m.nn.MaxPool2d(5)(_x(m, 1, 3, 2, 2)), "pool", OTHER),
     "batch norm of one": (lambda m: m.nn.BatchNorm1d(3)(_x(m, 1, 3)), "batch_norm", ""),
@@ -74,7 +74,7 @@ ROWS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "layer norm": (lambda m: m.nn.LayerNorm(3)(_x(m, 2, 4)), "layer_norm", ""),
     "group norm": (lambda m: m.nn.GroupNorm(2, 5), "num_channels", ""),
     "embedding range": (lambda m: m.nn.Embedding(3, 2)(m.tensor([5])), "embedding", ""),
-    "dropout": (lambda m: m.nn.Dropout(1.5), "p", OTHER),
+    "dropout": (lambda m: m.nn.Dropout(1.5), "p", ""),
     "cross entropy batch": (
         lambda m: m.nn.functional.cross_entropy(_x(m, 2, 3), m.tensor([0, 1, 2])),
         "cross_entropy",
@@ -88,14 +88,14 @@ ROWS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "bce range": (
         lambda m: m.nn.functional.binary_cross_entropy(_x(m, 2) * 2, _x(m, 2)),
         "binary_cross_entropy",
-        OTHER,
+        "",
     ),
     "bce shape": (
         lambda m: m.nn.functional.binary_cross_entropy(_x(m, 2, 1), _x(m, 2)),
         "binary_cross_entropy",
         "",
     ),
-    "attention heads": (lambda m: m.nn.MultiheadAttention(5, 2), "num_heads", OTHER),
+    "attention heads": (lambda m: m.nn.MultiheadAttention(5, 2), "num_heads", ""),
     "lstm input": (lambda m: m.nn.LSTM(3, 4)(_x(m, 2, 1, 5)), "lstm", OTHER),
     "einsum sizes": (lambda m: m.einsum("ij,jk", _x(m, 2, 3), _x(m, 4, 5)), "einsum", OTHER),
     "inverse": (lambda m: m.linalg.inv(_x(m, 2, 3)), "inv", ""),
@@ -125,4 +125,4 @@ def test_our_text_says_at_least_as_much(row: tuple[Callable[[Any], Any], str, st
     theirs, ours = _refusal(torch, call), _refusal(mt, call)
     assert word.lower() in ours.lower(), ours
     missing = set(NUMBER.findall(theirs)) - set(re.findall(r"\d+", ours))
-    assert bool(missing) <= bool(why), f"{missing} of {theirs!r} miss in {ours!r}"
+    assert bool(missing) == bool(why), f"{missing} of {theirs!r} miss in {ours!r}"

@@ -1,16 +1,20 @@
 # From a fresh clone with only Python 3.11 or newer: each command makes what it needs by itself.
 #   make demo   make test   make pitfalls   make lint   make bench   make clean
 # PYTHON=... names the interpreter, VENV=... the environment (default .venv),
-# ARGS=... goes to pytest, the demo or the benchmarks.
+# ARGS=... goes to pytest, the demo or the benchmarks; JOBS=... is how many processes run the tests
+# (default one for each core; 0 for none beside pytest itself, as a debugger needs it).
 VENV ?= .venv
 export VENV
+JOBS ?= auto
 TORCH := 2.13.0
+# A process of tests keeps to one thread of BLAS, since there is one process for each core.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .NOTPARALLEL:
 .PHONY: help demo test pitfalls lint format bench peers clean
 
 help:
-	@sed -n '2,4s/^# *//p' Makefile
+	@sed -n '2,6s/^# *//p' Makefile
 
 demo:
 	@scripts/env examples
@@ -18,7 +22,7 @@ demo:
 
 test:
 	@scripts/env examples test
-	@"$(VENV)/bin/pytest" $(ARGS)
+	@$(ONE_THREAD) "$(VENV)/bin/pytest" -n $(JOBS) --dist worksteal $(ARGS)
 
 # A bad program and a good twin for each training pitfall; ends with the score and what is open.
 pitfalls:

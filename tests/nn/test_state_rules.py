@@ -54,7 +54,9 @@ class TestPlainTensors:
         assert str(Caching().load_state_dict(state)) == "<All keys matched successfully>"
 
     @pytest.mark.parametrize(
-        "copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=str
+        "copied",
+        [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))],
+        ids=["deepcopy", "pickle"],
     )
     def test_copies_keep_the_rule(self, copied):
         net = copied(called())

@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from minitorch.trainer.combined_loader import CombinedLoader as CombinedLoader
+    from minitorch.trainer.data_module import DataModule as DataModule
     from minitorch.trainer.phase import freeze as freeze
     from minitorch.trainer.phase import unfreeze as unfreeze
     from minitorch.trainer.result import Checkpoint as Checkpoint
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Checkpoint": "result",
+    "CombinedLoader": "combined_loader",
+    "DataModule": "data_module",
     "FitResult": "result",
     "TaskModule": "task",
     "Trainer": "trainer",

@@ -26,26 +26,14 @@ PRECISIONS = {
 }
 
 REPLACED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "barebones": ((False,), "Leave it out: what nobody uses costs nothing here."),
-    "benchmark": ((None, False), "Leave it out: there is no cuDNN to tune."),
-    "enable_autolog_hparams": (
-        (True,),
-        "Call save_hyperparameters(logger=False) to keep hyper-parameters out of the loggers.",
-    ),
     "model_registry": ((None,), "Copy the file of result.best to where models are kept."),
-    "num_nodes": ((1,), "Leave it out: training runs on one device."),
+    "num_nodes": ((1,), "Training runs on one device of one machine."),
     "plugins": (
         (None, []),
         "Pass a subclass of a core callback (minitorch.callbacks.core) in callbacks=[...].",
     ),
-    "reload_dataloaders_every_n_epochs": (
-        (0,),
-        "Pass an iterable whose __iter__ makes the new batches.",
-    ),
-    "strategy": (("auto", "single_device"), "Leave it out: training runs on one device."),
+    "strategy": (("auto", "single_device"), "Training runs on one device."),
     "suggest_integrations": ((True, False), "Leave it out: nothing is advertised."),
-    "sync_batchnorm": ((False,), "Leave it out: training runs on one device."),
-    "use_distributed_sampler": ((True, False), "Leave it out: training runs on one device."),
 }
 """Lightning's arguments without a meaning here: the values that change nothing, and the fix."""
 
@@ -86,6 +74,16 @@ class Settings:
     default_root_dir: Any
     profiler: Any
     checks: str
+    reload_dataloaders_every_n_epochs: int
+    barebones: bool
+    enable_autolog_hparams: bool
+    benchmark: bool | None
+    sync_batchnorm: bool
+    use_distributed_sampler: bool
+    strategy: str
+    num_nodes: int
+    plugins: Any
+    model_registry: str | None
 
     @property
     def precision_name(self) -> str:
@@ -98,14 +96,15 @@ class Settings:
         return [field.name for field in fields(cls)]
 
 
-def refuse_unknown(unknown: dict[str, Any]) -> None:
-    """Raises for arguments that the Trainer does not have.
+def settle(given: dict[str, Any], unknown: dict[str, Any]) -> Settings:
+    """The settings of a Trainer, after what can be refused at once.
 
     Raises:
-        ArgumentError: Names the closest argument, or what replaces one of Lightning's.
+        ArgumentError: An argument does not exist (names the closest), asks for several devices, or
+            contradicts barebones.
     """
     known = Settings.names()
-    for name, value in unknown.items():
+    for name, value in {**unknown, **{k: given[k] for k in REPLACED.keys() & given.keys()}}.items():
         if name in REPLACED:
             neutral, fix = REPLACED[name]
             if not any(value is n or value == n for n in neutral):
@@ -116,25 +115,42 @@ def refuse_unknown(unknown: dict[str, Any]) -> None:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Known are {', '.join(known)}."
         raise ArgumentError(f"Trainer: there is no argument {name!r}. {hint}")
+    _refuse_devices(given["accelerator"], given["devices"])
+    return Settings(**(_bare(given) if given["barebones"] else given))
 
 
-def refuse_datamodule(run: str, datamodule: Any) -> None:
-    """Raises for the argument `datamodule` of Lightning's fit, validate, test and predict.
+BARE: dict[str, tuple[Any, Any]] = {
+    "enable_checkpointing": (None, False),
+    "logger": (None, False),
+    "enable_progress_bar": (None, False),
+    "enable_model_summary": (None, False),
+    "log_every_n_steps": (None, 0),
+    "num_sanity_val_steps": (None, 0),
+    "fast_dev_run": (False, False),
+    "detect_anomaly": (False, False),
+    "profiler": (None, None),
+    "checks": ("on", "off"),
+}
+"""What barebones turns off: for each argument its default, and its value then."""
 
-    Raises:
-        ArgumentError: It was given; says what to pass.
-    """
-    if datamodule is None:
-        return
-    names = {"fit": "train_dataloader", "validate": "val_dataloader"}
-    method = names.get(run, f"{run}_dataloader")
-    fix = f"fit(model, dm.{method}(), dm.val_dataloader())"
-    if run != "fit":
-        fix = f"{run}(model, dm.{method}())"
-    raise ArgumentError(
-        f"Trainer.{run}: data is passed as loaders, or by the {method} of the module. "
-        f"Got datamodule={type(datamodule).__name__}. Call dm.setup({run!r}) and {fix}."
-    )
+
+def _bare(given: dict[str, Any]) -> dict[str, Any]:
+    for name, (default, value) in BARE.items():
+        if given[name] != default and given[name] != value:
+            raise ArgumentError(
+                f"Trainer: barebones=True turns {name} off. Got {name}={given[name]!r}. "
+                "Leave one of them out."
+            )
+    return {**given, **{name: value for name, (_, value) in BARE.items()}}
+
+
+def _refuse_devices(accelerator: str, devices: Any) -> None:
+    """Raises for more than one device: the one place that several would pass."""
+    one = isinstance(devices, list | tuple) and len(devices) == 1
+    if not one and devices not in ("auto", 1, "1"):
+        _refuse("devices", devices, "1 or [index]", "Training runs on one device.")
+    if one and accelerator == "cpu" and devices not in ([0], (0,)):
+        _refuse("devices", devices, '1 with accelerator="cpu"', "A list names a GPU.")
 
 
 def check(settings: Settings) -> None:
@@ -159,11 +175,6 @@ def check(settings: Settings) -> None:
         _refuse("gradient_clip_val", s.gradient_clip_val, "a number > 0", "Leave it out for none.")
     if s.accelerator not in ("auto", "cpu", "gpu", "cuda"):
         _refuse("accelerator", s.accelerator, '"auto", "cpu", "gpu" or "cuda"')
-    one = isinstance(s.devices, list | tuple) and len(s.devices) == 1
-    if not one and s.devices not in ("auto", 1, "1"):
-        _refuse("devices", s.devices, "1 or [index]", "Training runs on one device.")
-    if one and s.accelerator == "cpu" and s.devices not in ([0], (0,)):
-        _refuse("devices", s.devices, '1 with accelerator="cpu"', "A list names a GPU.")
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')
     if s.checks not in LEVELS:
@@ -182,6 +193,7 @@ def _counts(s: Settings) -> None:
         ("check_val_every_n_epoch", 1, False),
         ("num_sanity_val_steps", 0, True),
         ("log_every_n_steps", 0, False),
+        ("reload_dataloaders_every_n_epochs", 0, False),
     ):
         value = getattr(s, name)
         if value is None and name not in ("max_steps", "accumulate_grad_batches"):

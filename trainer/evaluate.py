@@ -14,7 +14,8 @@ from minitorch.trainer import phase
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
-from minitorch.trainer.run import Run, eval_batches, find_checkpoint
+from minitorch.trainer.run import Run, find_checkpoint
+from minitorch.trainer.sources import eval_batches, from_hook, missing
 from minitorch.trainer.status import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
@@ -102,15 +103,12 @@ def _run(
     loop, ckpt_path = LOOPS[stage], find_checkpoint(trainer, ckpt_path)
     trainer.interrupt = Interrupt()
     with Run(trainer, module, stage) as run:
-        run.attach()
+        data = run.attach(data)
         if not overrides(module, loop.step) and stage != "predict":
             getattr(module, loop.step)(None, 0)
-        source = getattr(module, loop.loader)() if data is None else data
+        source = from_hook(trainer, loop.loader) if data is None else data
         if source is None:
-            raise DataError(
-                f"Trainer.{stage}: data is missing. Pass dataloaders, or define {loop.loader} in "
-                f"{type(module).__name__}."
-            )
+            raise missing(trainer, stage, "dataloaders", loop.loader)
         limit = int(trainer.settings.fast_dev_run) or getattr(trainer.settings, loop.limit)
         trainer.eval_data = eval_batches(source, limit, batch_size, "dataloaders", loop.limit)
         if ckpt_path is not None:

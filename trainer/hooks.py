@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from minitorch.trainer.data_hooks import DataHooks
+
 if TYPE_CHECKING:
     from minitorch import Tensor
     from minitorch.callbacks import Callback
     from minitorch.optim import Optimizer
 
 
-class Hooks:
+class Hooks(DataHooks):
     """What a module may override besides its steps; all of it is optional."""
 
     # Building.
-
-    def prepare_data(self) -> None:
-        """Downloads or converts data; runs first, once."""
-
-    def setup(self, stage: str) -> None:
-        """Builds what depends on the data; `stage` is fit, validate, test or predict."""
-
-    def teardown(self, stage: str) -> None:
-        """Last hook of a run; always called once `setup` was."""
 
     def configure_model(self) -> None:
         """Builds layers lazily, before the module is moved to its device."""
@@ -34,32 +27,6 @@ class Hooks:
     def configure_callbacks(self) -> Callback | list[Callback]:
         """Returns callbacks that belong to this task; they join those of the Trainer."""
         return []
-
-    # Data.
-
-    def train_dataloader(self) -> Any:
-        """Returns the training data when `fit` got none."""
-        return None
-
-    def val_dataloader(self) -> Any:
-        """Returns the validation data when `fit` or `validate` got none."""
-        return None
-
-    def test_dataloader(self) -> Any:
-        """Returns the test data when `test` got none."""
-        return None
-
-    def predict_dataloader(self) -> Any:
-        """Returns the data when `predict` got none."""
-        return None
-
-    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Returns the batch, changed on the host before it moves."""
-        return batch
-
-    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Returns the batch, changed on its device."""
-        return batch
 
     # Optimization.
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import csv
 import dataclasses
 import difflib
 import inspect
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
-from minitorch.errors import ArgumentError
+from minitorch.errors import ArgumentError, CheckpointError
+
+Built = TypeVar("Built")
 
 
 class HParams(MutableMapping[str, Any]):
@@ -57,6 +64,146 @@ class HParams(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"HParams({self._values!r})"
+
+
+class Kept:
+    """What `save_hyperparameters` keeps.
+
+    Attributes:
+        hparams: The values by name.
+        initial: As they were when they were saved.
+        hparams_name: The constructor argument that holds all of them, if there is one.
+        log_hparams: Whether the loggers get them.
+    """
+
+    def __init__(self) -> None:
+        self.hparams = HParams()
+        self.initial = HParams()
+        self.hparams_name: str | None = None
+        self.log_hparams = True
+
+
+class HyperParameters:
+    """Constructor arguments that are kept, logged and saved, for modules and data modules."""
+
+    _kept: Kept
+
+    def save_hyperparameters(
+        self,
+        *args: Any,
+        ignore: Iterable[str] | str | None = None,
+        frame: Any = None,
+        logger: bool = True,
+    ) -> None:
+        """Keeps constructor arguments as `self.hparams`, in checkpoints and in the loggers.
+
+        Args:
+            args: Names of arguments (default: all), or one dict, dataclass or namespace.
+            ignore: Names to leave out.
+            frame: Frame of the constructor; default: the caller's.
+            logger: Send them to the loggers at the start of a fit.
+        """
+        if frame is None:
+            current = inspect.currentframe()
+            frame = current.f_back if current is not None else None
+        values, holder = collect(self, args, ignore, frame)
+        kept = self._kept
+        kept.hparams.update(values)
+        kept.initial = HParams(copy.deepcopy(dict(kept.hparams)))
+        kept.hparams_name = holder
+        kept.log_hparams = logger
+
+    @property
+    def hparams(self) -> HParams:
+        """What `save_hyperparameters` kept, by key or attribute."""
+        return self._kept.hparams
+
+    @property
+    def hparams_initial(self) -> HParams:
+        """A copy of `hparams` as they were when they were saved."""
+        return HParams(copy.deepcopy(dict(self._kept.initial)))
+
+
+def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The hyper-parameters in a YAML, JSON or CSV file (`key,value` lines).
+
+    Raises:
+        CheckpointError: The file is missing, of another kind, or holds no names with values.
+    """
+    name = os.fspath(path)
+    kind = os.path.splitext(name)[1].lower()
+    if not os.path.exists(name):
+        raise CheckpointError(f"hparams_file: the file must exist. Got {name}. Check the path.")
+    with open(name, encoding="utf-8", newline="") as file:
+        if kind in (".yaml", ".yml"):
+            found = _yaml(file)
+        elif kind == ".json":
+            found = json.load(file)
+        elif kind == ".csv":
+            rows = [row for row in csv.reader(file) if row]
+            found = {key: _literal(value) for key, value in rows if (key, value) != _CSV_HEAD}
+        else:
+            raise CheckpointError(
+                f"hparams_file: it is a .yaml, .json or .csv file. Got {name}. Convert it."
+            )
+    if not isinstance(found, dict):
+        raise CheckpointError(
+            f"hparams_file: it holds names with values. Got {type(found).__name__} in {name}."
+        )
+    return found
+
+
+_CSV_HEAD = ("key", "value")
+
+
+def _yaml(file: Any) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "hparams_file: reading YAML needs PyYAML. Install minitorch-trainer[cli], or use JSON."
+        ) from error
+    return yaml.safe_load(file)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def rebuilt(
+    cls: type[Built],
+    saved: Mapping[str, Any],
+    holder: str | None,
+    file: str | os.PathLike[str] | None,
+    overrides: Mapping[str, Any],
+) -> Built:
+    """An object of `cls` from saved hyper-parameters.
+
+    Args:
+        cls: The class.
+        saved: Hyper-parameters by name.
+        holder: The constructor argument that takes all of them as one object, if there is one.
+        file: File with hyper-parameters in place of `saved`.
+        overrides: Constructor arguments that win.
+
+    Raises:
+        CheckpointError: The constructor misses arguments.
+    """
+    if file is not None:
+        saved = read_file(file)
+    values = {holder: HParams(saved)} if holder else saved
+    arguments = {**constructor_arguments(cls, values), **overrides}
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise CheckpointError(
+            f"load_from_checkpoint: {cls.__name__} is built from the saved hyper-parameters "
+            f"({', '.join(saved) or 'none'}) and failed: {error}. Pass what is missing as "
+            "keyword arguments, or call save_hyperparameters() in __init__."
+        ) from error
 
 
 def collect(

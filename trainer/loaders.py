@@ -40,6 +40,8 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
 
     if isinstance(source, DataLoader):
         return source.shuffled() if shuffle else source
+    if hasattr(source, "read_batches"):
+        return source
     columns = _columns(source)
     if columns is not None:
         _check_columns(columns, name)
@@ -52,13 +54,13 @@ def as_loader(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
         return DataLoader(source, batch_size)
     if isinstance(source, Dataset):
         return DataLoader(source, batch_size, shuffle=shuffle)
-    if isinstance(source, Mapping) or holds_loaders(source):
-        held = source.values() if isinstance(source, Mapping) else source
-        kinds = ", ".join(sorted({type(one).__name__ for one in held})) or "nothing"
+    if holds_loaders(source):
+        return _combined(source, batch_size=batch_size, shuffle=shuffle, name=name)
+    if isinstance(source, Mapping):
+        kinds = ", ".join(sorted({type(one).__name__ for one in source.values()})) or "nothing"
         raise DataError(
-            f"{name}: data is {ACCEPTED}; validation, test and predict also take a list of loaders "
-            f"and datasets. Got a {type(source).__name__} of {kinds}. Join datasets with "
-            "ConcatDataset, or make one iterable of batches."
+            f"{name}: data is {ACCEPTED}; also a list or dict of loaders and datasets. Got a "
+            f"{type(source).__name__} of {kinds}. Make one iterable of batches."
         )
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise DataError(f"{name}: data is {ACCEPTED}. Got {describe(source)}.")
@@ -92,11 +94,23 @@ def _check_columns(columns: dict[str, Any], name: str) -> None:
 
 
 def holds_loaders(source: Any) -> bool:
-    """Whether it is a list or tuple with DataLoaders or Datasets in it."""
+    """Whether it is a list, tuple or dict with DataLoaders or Datasets in it."""
     from minitorch.data import DataLoader, Dataset
 
-    several = isinstance(source, list | tuple)
-    return several and any(isinstance(one, DataLoader | Dataset) for one in source)
+    if not isinstance(source, list | tuple | Mapping):
+        return False
+    held = source.values() if isinstance(source, Mapping) else source
+    return any(isinstance(one, DataLoader | Dataset) or holds_loaders(one) for one in held)
+
+
+def _combined(source: Any, *, batch_size: int, shuffle: bool, name: str) -> Any:
+    """Several loaders read side by side, shorter ones again until the longest has ended."""
+    from minitorch.trainer.combined_loader import CombinedLoader, rebuild
+
+    def loader(one: Any) -> Any:
+        return as_loader(one, batch_size=batch_size, shuffle=shuffle, name=name)
+
+    return CombinedLoader(rebuild(source, loader), "max_size_cycle")
 
 
 def length_of(loader: Any) -> float:
@@ -214,7 +228,8 @@ class Batches:
             self._reading.close()
 
     def _read(self) -> Iterator[Any]:
-        batches = iter(self.loader)
+        read = getattr(self.loader, "read_batches", None)  # of a CombinedLoader
+        batches = iter(self.loader) if read is None else read()
         keeps = hasattr(batches, "state_dict") and hasattr(batches, "close")
         self._reading = batches if keeps else None
         return batches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable
 from types import TracebackType
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from minitorch import autograd, enable_grad, float64
 from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks.callback import Callback
-from minitorch.errors import ArgumentError, DataError, TrainerError
-from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase, preflight
+from minitorch.errors import ArgumentError, TrainerError
+from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase, preflight, sources
 from minitorch.trainer.checks import Checks
+from minitorch.trainer.data_module import DataModule, prepare
 from minitorch.trainer.events import as_list
 from minitorch.trainer.interrupt import Interrupt
-from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
 from minitorch.trainer.status import Saving
@@ -56,8 +55,15 @@ class Run:
 
     # Set-up.
 
-    def attach(self) -> None:
-        """Connects Trainer, module and callbacks, and runs everything up to `configure_model`."""
+    def attach(self, data: Any) -> Any:
+        """Connects Trainer, module, data and callbacks; runs everything up to `configure_model`.
+
+        Args:
+            data: Loaders, a DataModule, or None.
+
+        Returns:
+            The loaders, if that is what the data was.
+        """
         trainer, module = self.trainer, self.module
         if not isinstance(module, TaskModule):
             what = "a class" if isinstance(module, type) else type(module).__name__
@@ -70,17 +76,23 @@ class Run:
         trainer.resumed = False
         trainer.checks = Checks(trainer.settings.checks, module)
         module._task.trainer = trainer
+        trainer.datamodule = data if isinstance(data, DataModule) else None
         trainer.interrupt = Interrupt()
         given = trainer.settings.profiler
         trainer.profiler = SimpleProfiler() if given == "simple" else given
         self._complete_callbacks()
         for callback in trainer.callbacks:
             callback._trainer = trainer
+        if trainer.datamodule is not None:
+            trainer.datamodule.trainer = trainer
         trainer.rewire()
-        module.prepare_data()
+        for owner in (trainer.datamodule, module):
+            if owner is not None:
+                prepare(owner, trainer.checks)
         self._began = True
         trainer._fire(trainer.events.setup, self.stage)
         module.configure_model()
+        return None if trainer.datamodule is not None else data
 
     def _complete_callbacks(self) -> None:
         trainer, settings = self.trainer, self.trainer.settings
@@ -129,10 +141,11 @@ class Run:
                 "Trainer; to train further give it a larger max_epochs and "
                 "fit(..., ckpt_path=result.last)."
             )
-        self.attach()
+        train = self.attach(train)
         _check_task(module, trainer)
-        self._take_data(train, val, batch_size)
-        self._stack.callback(trainer.train_data.close)
+        trainer.sources = sources.FitSources(trainer, train, val, batch_size)
+        trainer.sources.take()
+        self._stack.callback(lambda: trainer.train_data.close())
         ckpt_path = find_checkpoint(trainer, ckpt_path)
         if ckpt_path is not None:
             self.read(ckpt_path)
@@ -203,40 +216,6 @@ class Run:
                 "Raise max_epochs or max_steps, which count from the start of training."
             )
 
-    def _take_data(self, train: Any, val: Any, batch_size: int) -> None:
-        trainer, module, s = self.trainer, self.module, self.trainer.settings
-        train = module.train_dataloader() if train is None else train
-        if train is None:
-            raise DataError(
-                "Trainer.fit: training data is missing. Pass train_dataloaders, or define "
-                f"train_dataloader in {type(module).__name__}."
-            )
-        loader = as_loader(train, batch_size=batch_size, shuffle=True, name="train_dataloaders")
-        dev = int(s.fast_dev_run) or None
-        limit = dev or s.limit_train_batches
-        trainer.train_data = Batches(
-            loader, limit, name="train_dataloaders", argument="limit_train_batches"
-        )
-        if trainer.train_data.count == 0:
-            raise DataError(
-                f"Trainer: limit_train_batches={limit!r} leaves no batch to train on. "
-                "Raise it, or call validate."
-            )
-        if s.overfit_batches:
-            few = first_batches(trainer.train_data, s.overfit_batches)
-            trainer.train_data = _plain(few, "train_dataloaders")
-            trainer.val_data = [_plain(few, "val_dataloaders")]
-        else:
-            val = module.val_dataloader() if val is None else val
-            trainer.val_data = eval_batches(
-                val, dev or s.limit_val_batches, batch_size, "val_dataloaders", "limit_val_batches"
-            )
-        if trainer.val_data and not overrides(module, "validation_step"):
-            if val is not None:
-                module.validation_step(None, 0)
-            trainer.val_data = []
-        trainer._val_every = _validation_interval(trainer)
-
     def _bind_step(self) -> None:
         trainer, module = self.trainer, self.module
         calls: dict[str, Callable[..., Any]] = {
@@ -257,13 +236,32 @@ class Run:
         trainer._refused_width = None if exact else float64.numpy
 
     def _report_hyperparameters(self) -> None:
-        task = self.module._task
-        if task.log_hparams and len(task.hparams):
-            self.trainer.logger_group.log_hyperparams(dict(task.hparams))
+        values = self._hyperparameters()
+        if values:
+            self.trainer.logger_group.log_hyperparams(values)
         if any(getattr(logger, "wants_graph", False) for logger in self.trainer.loggers):
-            example = self.trainer.placement.place(task.example)
+            example = self.trainer.placement.place(self.module._task.example)
             self.trainer.logger_group.log_graph(graph.trace(self.module, example))
         self.trainer.logger_group.save()
+
+    def _hyperparameters(self) -> dict[str, Any]:
+        """Those of the module and the DataModule that go to the loggers."""
+        trainer, found = self.trainer, dict[str, Any]()
+        if not trainer.settings.enable_autolog_hparams:
+            return found
+        for owner in (trainer.datamodule, self.module):
+            if owner is None or not owner._kept.log_hparams:
+                continue
+            own = owner.hparams
+            unequal = [k for k in own if k in found and repr(found[k]) != repr(own[k])]
+            if unequal:
+                raise ArgumentError(
+                    "save_hyperparameters: the module and the datamodule log to one table, so a "
+                    "name has one value. Got different values of "
+                    f"{', '.join(unequal)}. Pass logger=False to one of them, or rename."
+                )
+            found.update(own)
+        return found
 
     # Tear-down.
 
@@ -380,40 +378,6 @@ def _check_task(module: TaskModule, trainer: Trainer) -> None:
                 "module with automatic_optimization=False. Use self.clip_gradients and step when "
                 "you mean to in training_step."
             )
-
-
-def _plain(batches: list[Any], name: str) -> Batches:
-    return Batches(batches, None, name=name, argument="overfit_batches")
-
-
-def eval_batches(
-    source: Any, limit: int | float | None, batch_size: int, name: str, argument: str
-) -> list[Batches]:
-    """The loaders of an evaluation; a list with DataLoaders or Datasets in it gives several."""
-    if source is None or limit == 0:
-        return []
-    sources = source if holds_loaders(source) else [source]
-    loaders = [as_loader(one, batch_size=batch_size, shuffle=False, name=name) for one in sources]
-    return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]
-
-
-def _validation_interval(trainer: Trainer) -> float:
-    interval, count = trainer.settings.val_check_interval, trainer.train_data.count
-    if interval is None or (isinstance(interval, float) and interval == 1.0):
-        return count
-    if isinstance(interval, float):
-        if math.isinf(count):
-            raise DataError(
-                f"Trainer: val_check_interval={interval} is a share of an epoch, but the training "
-                "loader has no length. Pass a number of batches (an integer)."
-            )
-        return max(1, int(count * interval))
-    if trainer.settings.check_val_every_n_epoch is not None and interval > count:
-        raise ArgumentError(
-            f"Trainer: val_check_interval={interval} must be ≤ the {int(count)} batches of an "
-            "epoch. Lower it, or count across epochs with check_val_every_n_epoch=None."
-        )
-    return interval
 
 
 def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:

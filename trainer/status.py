@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer.checks import Checks
     from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.sources import FitSources
     from minitorch.trainer.task import TaskModule
 
 Kind = TypeVar("Kind", bound=Callback)
@@ -63,6 +64,8 @@ class Status:
         lr_scheduler_configs: The schedules and when they move.
         is_last_batch: The current training batch is the epoch's last one.
         train_data, val_data: The loaders of the fit.
+        datamodule: The DataModule of the current or last run, or None.
+        sources: Where the loaders of the fit come from.
         batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
             batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
@@ -76,6 +79,7 @@ class Status:
 
     events: Events
     train_data: Batches
+    sources: FitSources
     checks: Checks
     first_loss = 0.0
     resumed = False
@@ -91,6 +95,7 @@ class Status:
         self.lr_scheduler_configs: list[LRSchedulerConfig] = []
         self.val_data: list[Batches] = []
         self.eval_data: list[Batches] = []
+        self.datamodule: Any = None
         self.is_last_batch = False
         self.phase: str | None = None
         self.stage: str | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from minitorch import Tensor, dtypes, nn
 from minitorch.device import CPU, device
-from minitorch.errors import CheckpointError, TrainerError
+from minitorch.errors import TrainerError
 from minitorch.trainer import checkpoint, optimizers, phase
 from minitorch.trainer import hparams as hyper
 from minitorch.trainer.hooks import Hooks
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from minitorch.trainer.trainer import Trainer
 
 
-class _Task:
+class _Task(hyper.Kept):
     """What a TaskModule keeps outside of the tree of parameters and buffers."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.trainer: Trainer | None = None
-        self.hparams = hyper.HParams()
-        self.hparams_name: str | None = None
-        self.log_hparams = True
         self.example: Any = None
         self.toggled: list[tuple[Tensor, bool]] = []
 
@@ -48,7 +46,7 @@ def _rebuild(values: dict[str, Any]) -> _Task:
     return task
 
 
-class TaskModule(Hooks, nn.Module):
+class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
     """A module with its steps: write `training_step` and `configure_optimizers`, then `fit`.
 
     Names and signatures are Lightning's. Steps get (batch, batch_idx); evaluation steps also
@@ -64,6 +62,10 @@ class TaskModule(Hooks, nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._task = _Task()
+
+    @property
+    def _kept(self) -> hyper.Kept:  # type: ignore[override]
+        return self._task
 
     # Steps.
 
@@ -220,40 +222,12 @@ class TaskModule(Hooks, nn.Module):
 
     # Hyper-parameters and files.
 
-    def save_hyperparameters(
-        self,
-        *args: Any,
-        ignore: Iterable[str] | str | None = None,
-        frame: Any = None,
-        logger: bool = True,
-    ) -> None:
-        """Keeps constructor arguments as `self.hparams`, in checkpoints and in the loggers.
-
-        Args:
-            args: Names of arguments (default: all), or one dict, dataclass or namespace.
-            ignore: Names to leave out.
-            frame: Frame of the constructor; default: the caller's.
-            logger: Send them to the loggers at the start of a fit.
-        """
-        if frame is None:
-            current = inspect.currentframe()
-            frame = current.f_back if current is not None else None
-        values, holder = hyper.collect(self, args, ignore, frame)
-        self._task.hparams.update(values)
-        self._task.hparams_name = holder
-        self._task.log_hparams = logger
-
-    @property
-    def hparams(self) -> hyper.HParams:
-        """What `save_hyperparameters` kept, by key or attribute."""
-        return self._task.hparams
-
     @classmethod
     def load_from_checkpoint(
         cls,
         checkpoint_path: str | os.PathLike[str],
         map_location: Any = None,
-        *,
+        hparams_file: str | os.PathLike[str] | None = None,
         strict: bool = True,
         **overrides: Any,
     ) -> Self:
@@ -262,6 +236,7 @@ class TaskModule(Hooks, nn.Module):
         Args:
             checkpoint_path: A file that a Trainer wrote.
             map_location: Device of the tensors.
+            hparams_file: YAML, JSON or CSV file with hyper-parameters in place of the saved ones.
             strict: Whether names of weights must match exactly.
             overrides: Constructor arguments in place of the saved ones.
 
@@ -271,16 +246,7 @@ class TaskModule(Hooks, nn.Module):
         """
         tree = checkpoint.read(checkpoint_path, map_location=map_location)
         saved, holder = tree.get("hyper_parameters", {}), tree.get("hparams_name")
-        values = {holder: hyper.HParams(saved)} if holder else saved
-        arguments = {**hyper.constructor_arguments(cls, values), **overrides}
-        try:
-            module = cls(**arguments)
-        except TypeError as error:
-            raise CheckpointError(
-                f"load_from_checkpoint: {cls.__name__} is built from the saved hyper-parameters "
-                f"({', '.join(saved) or 'none'}) and failed: {error}. Pass what is missing as "
-                "keyword arguments, or call save_hyperparameters() in __init__."
-            ) from error
+        module = hyper.rebuilt(cls, saved, holder, hparams_file, overrides)
         module.configure_model()
         module.on_load_checkpoint(tree)
         module.load_state_dict(tree["state_dict"], strict=strict)

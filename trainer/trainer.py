@@ -11,7 +11,8 @@ from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import TrainerError
 from minitorch.trainer import checkpoint, evaluate
-from minitorch.trainer.arguments import Settings, refuse_datamodule, refuse_unknown
+from minitorch.trainer.arguments import Settings, settle
+from minitorch.trainer.data_module import join
 from minitorch.trainer.events import order_table
 from minitorch.trainer.loaders import END
 from minitorch.trainer.outputs import check_finite, read_loss, read_manual
@@ -66,6 +67,13 @@ class Trainer(Status):
         profiler: "simple" prints where the time went.
         checks: "on" looks for training pitfalls (docs/pitfalls.md), "off" does not, "warn" only
             warns, "strict" raises where "on" warns.
+        reload_dataloaders_every_n_epochs: Call the loader hooks again every so many epochs.
+        barebones: Only train: no checks, log, bar, sanity check, checkpoint.
+        enable_autolog_hparams: The loggers get the hyper-parameters when a fit starts.
+        benchmark, sync_batchnorm, use_distributed_sampler: Accepted; they change nothing on one
+            device without cuDNN.
+        strategy, num_nodes, plugins, model_registry: Only their defaults; the error says what
+            takes their place.
 
     Raises:
         ArgumentError: An argument does not exist; the message names what does.
@@ -106,11 +114,20 @@ class Trainer(Status):
         default_root_dir: Any = None,
         profiler: Any = None,
         checks: str = "on",
+        reload_dataloaders_every_n_epochs: int = 0,
+        barebones: bool = False,
+        enable_autolog_hparams: bool = True,
+        benchmark: bool | None = None,
+        sync_batchnorm: bool = False,
+        use_distributed_sampler: bool = True,
+        strategy: str = "auto",
+        num_nodes: int = 1,
+        plugins: Any = None,
+        model_registry: str | None = None,
         **unknown: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Settings.names()}
-        refuse_unknown(unknown)
-        super().__init__(Settings(**given))
+        super().__init__(settle(given, unknown))
 
     # Entry points.
 
@@ -129,19 +146,22 @@ class Trainer(Status):
 
         Args:
             model: The task.
-            train_dataloaders: A DataLoader, Dataset, iterable of batches, or arrays `(X, y)`.
-            val_dataloaders: The same, or a list of DataLoaders.
+            train_dataloaders: A DataLoader, Dataset, iterable of batches, or arrays `(X, y)`; a
+                list or dict of loaders, read side by side; or a DataModule.
+            val_dataloaders: The same; a list of DataLoaders is read one after the other.
             ckpt_path: Checkpoint to continue from, exactly where it was written.
             batch_size: For data that is not batched yet; training data is shuffled then.
+            datamodule: Gives the data in place of loaders.
             hparams: With ckpt_path, whose hyper-parameters hold where they differ: "old" for the
                 checkpoint's, "new" for the module's.
 
         Returns:
             How it ended, the best and last checkpoint, and the history of metrics.
         """
-        refuse_datamodule("fit", datamodule)
+        given = train_dataloaders if val_dataloaders is None else val_dataloaders
+        data = join("fit", given, datamodule) if datamodule is not None else train_dataloaders
         with Run(self, model, "fit") as run:
-            run.start_fit(train_dataloaders, val_dataloaders, batch_size, ckpt_path, hparams)
+            run.start_fit(data, val_dataloaders, batch_size, ckpt_path, hparams)
             self._fit_epochs(model)
         return run.result()
 
@@ -156,7 +176,7 @@ class Trainer(Status):
         datamodule: Any = None,
     ) -> list[dict[str, float]]:
         """Runs `validation_step` over data; see `test`."""
-        refuse_datamodule("validate", datamodule)
+        dataloaders = join("validate", dataloaders, datamodule)
         return evaluate.run(self, "validate", model, dataloaders, ckpt_path, batch_size, verbose)
 
     def test(
@@ -178,11 +198,12 @@ class Trainer(Status):
             ckpt_path: Checkpoint to load into `model`: a path, "best" or "last".
             verbose: Print a table.
             batch_size: For data that is not batched yet.
+            datamodule: Gives the data in place of loaders.
 
         Returns:
             For each loader the logged metrics.
         """
-        refuse_datamodule("test", datamodule)
+        dataloaders = join("test", dataloaders, datamodule)
         return evaluate.run(self, "test", model, dataloaders, ckpt_path, batch_size, verbose)
 
     def predict(
@@ -200,7 +221,7 @@ class Trainer(Status):
         Returns:
             What it returned for each batch, on the CPU; one list per loader if there are several.
         """
-        refuse_datamodule("predict", datamodule)
+        dataloaders = join("predict", dataloaders, datamodule)
         return evaluate.run_predict(
             self, model, dataloaders, ckpt_path, batch_size, return_predictions
         )
@@ -249,11 +270,12 @@ class Trainer(Status):
         self._fire(self.events.on_fit_end)
 
     def _train_epoch(self, module: TaskModule) -> None:
-        position, data = self.position, self.train_data
+        position = self.position
         self.metric_log.enter("train", TRAIN_EPOCH)
         if not position.started:
             position.started = True
             self._fire(self.events.on_train_epoch_start)
+        data = self.train_data
         batches = data.resume(position, self._saved_data)
         self._validate_if_due(module)  # a checkpoint may have been written right before it
         self.metric_log.enter("train", TRAIN_STEP)

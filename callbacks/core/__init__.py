@@ -7,6 +7,7 @@ options from `trainer.settings`, so a subclass needs no constructor.
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.accumulation import Accumulation
 from minitorch.callbacks.core.clipping import GradientClipping
+from minitorch.callbacks.core.data_module import DataModuleHooks
 from minitorch.callbacks.core.device import DevicePlacement
 from minitorch.callbacks.core.finite import FiniteGradients
 from minitorch.callbacks.core.flight import FlightCheck
@@ -14,6 +15,7 @@ from minitorch.callbacks.core.metric_log import MetricLog
 from minitorch.callbacks.core.modes import Modes
 from minitorch.callbacks.core.precision import Precision
 from minitorch.callbacks.core.progress import ProgressCounters
+from minitorch.callbacks.core.reload import ReloadLoaders
 from minitorch.callbacks.core.schedules import Schedules
 from minitorch.callbacks.core.waits import HostReads, LoaderWait, SlowModes
 from minitorch.callbacks.core.zero_grad import ZeroGrad
@@ -21,6 +23,7 @@ from minitorch.callbacks.core.zero_grad import ZeroGrad
 __all__ = [
     "CORE",
     "Accumulation",
+    "DataModuleHooks",
     "DevicePlacement",
     "FiniteGradients",
     "FlightCheck",
@@ -31,13 +34,16 @@ __all__ = [
     "Modes",
     "Precision",
     "ProgressCounters",
+    "ReloadLoaders",
     "Schedules",
     "SlowModes",
     "ZeroGrad",
 ]
 
 CORE: tuple[type[Callback], ...] = (
+    DataModuleHooks,
     ProgressCounters,
+    ReloadLoaders,
     DevicePlacement,
     ZeroGrad,
     Modes,

@@ -17,6 +17,7 @@ from minitorch.errors import DeviceError
 if TYPE_CHECKING:
     from minitorch.trainer import TaskModule, Trainer
 
+_HOOKS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
 _FLOATS = frozenset(dtype.numpy for dtype in dtypes.ALL if dtype.is_floating_point)
 
 
@@ -34,7 +35,7 @@ class DevicePlacement(Callback):
         self._array_type: type = np.ndarray
         self._cast: frozenset[Any] = frozenset()
         self._dtype = dtypes.float32
-        self._hooks = (False, False, False)
+        self._hooks: list[Any] = [None, None, None]
 
     def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         settings = trainer.settings
@@ -44,11 +45,7 @@ class DevicePlacement(Callback):
         self._array_type = library.array_type
         self._dtype = trainer.precision.input_dtype
         self._cast = _FLOATS - {self._dtype.numpy}
-        self._hooks = (
-            trainer.overrides("on_before_batch_transfer"),
-            trainer.overrides("transfer_batch_to_device"),
-            trainer.overrides("on_after_batch_transfer"),
-        )
+        self._hooks = [_hook(trainer, name) for name in _HOOKS]
         module.to(self.device)
         profiler: Any = trainer.profiler
         if self.device.type != "cpu" and hasattr(profiler, "synchronize"):
@@ -58,14 +55,14 @@ class DevicePlacement(Callback):
         self, trainer: Trainer, module: TaskModule, batch: Any, dataloader_idx: int
     ) -> Any:
         before, own, after = self._hooks
-        if before:
-            batch = module.on_before_batch_transfer(batch, dataloader_idx)
-        if own:
-            batch = module.transfer_batch_to_device(batch, self.device, dataloader_idx)
+        if before is not None:
+            batch = before(batch, dataloader_idx)
+        if own is not None:
+            batch = own(batch, self.device, dataloader_idx)
         else:
             batch = self.place(batch)
-        if after:
-            batch = module.on_after_batch_transfer(batch, dataloader_idx)
+        if after is not None:
+            batch = after(batch, dataloader_idx)
         return batch
 
     def place(self, batch: Any) -> Any:
@@ -99,6 +96,15 @@ class DevicePlacement(Callback):
         if leaf._array.dtype in self._cast:
             return leaf.to(device=self.device, dtype=self._dtype)
         return leaf.to(device=self.device)
+
+
+def _hook(trainer: Trainer, name: str) -> Any:
+    """The DataModule's own version of a transfer hook, else the module's, else None."""
+    data = trainer.datamodule
+    own = None if data is None else data.own(name)
+    if own is None and trainer.overrides(name):
+        return getattr(trainer.module, name)
+    return own
 
 
 def choose_device(accelerator: str, devices: Any) -> device:

@@ -64,6 +64,7 @@ class MetricLog(Callback):
         self._kept: list[tuple[Metric, dict[str, Any]]] = []
         self._partial: dict[str, int] = {}
         self._objects = MetricObjects()
+        self._silent = False
 
     @property
     def state_key(self) -> str:
@@ -77,6 +78,7 @@ class MetricLog(Callback):
             self._partial = {}
         else:
             self._alone = {}  # the fit's own, which a checkpoint may still take, stay aside
+        self._silent = trainer.settings.barebones
         every = trainer.settings.log_every_n_steps
         self._every = 50 if every is None else every
 
@@ -92,6 +94,8 @@ class MetricLog(Callback):
 
     def put(self, name: str, value: Any, flags: Flags, batch_size: float | None) -> None:
         """Takes one value; `TaskModule.log` explains the arguments."""
+        if self._silent:
+            return
         if self.suffix:
             name += self.suffix
         metric = self._table.get(name)

@@ -30,7 +30,15 @@ MAY_IMPORT = {
         "PIL",
         "tensorboardX",  # utils.tensorboard: PyTorch's path for a writer without a Trainer
     },
-    "trainer": {"numpy", "minitorch", "callbacks", "loggers"},
+    "trainer": {
+        "numpy",
+        "minitorch",
+        "callbacks",
+        "loggers",
+        "yaml",  # hparams_file
+        "jsonargparse",  # the command line
+        "matplotlib",  # the plot of the learning rate finder
+    },
     "callbacks": {"numpy", "minitorch", "tqdm"},
     "loggers": {"numpy", "tensorboardX", "wandb", "mlflow"},
 }

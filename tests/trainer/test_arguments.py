@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 import pytest
-from toy_tasks import Regression, loader, quiet
+from toy_tasks import Regression, loader, quiet, weights
 
+import minitorch
 from minitorch.errors import ArgumentError
 from minitorch.trainer import Trainer
 from minitorch.trainer.arguments import REPLACED, Settings
@@ -31,7 +32,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "logs": ({"log_every_n_steps": -1}, r"log_every_n_steps must be an integer ≥ 0"),
     "sanity": ({"num_sanity_val_steps": "all"}, r"num_sanity_val_steps must be an integer"),
     "accelerator": ({"accelerator": "tpu"}, r'accelerator must be "auto", "cpu", "gpu" or "cuda"'),
-    "devices": ({"devices": 2}, r"devices must be 1 or \[index\]. Got 2. Training runs on one"),
     "deterministic": ({"deterministic": "yes"}, r'deterministic must be True, False or "warn"'),
     "profiler": ({"profiler": "advanced"}, r'profiler must be "simple" or an object'),
     "dev run": ({"fast_dev_run": -1}, r"fast_dev_run must be True, False or a number"),
@@ -105,7 +105,39 @@ def test_arguments_that_need_automatic_optimization(option: dict[str, Any]) -> N
         quiet(max_epochs=1, **option).fit(Manual(), loader())
 
 
-def test_a_list_of_devices_names_a_gpu() -> None:
-    message = r'devices must be 1 with accelerator="cpu". Got \[3\]. A list names a GPU'
+DEVICES: dict[str, tuple[dict[str, Any], str]] = {
+    "two": ({"devices": 2}, r"devices must be 1 or \[index\]. Got 2. Training runs on one"),
+    "list": (
+        {"accelerator": "cpu", "devices": [3]},
+        r'devices must be 1 with accelerator="cpu". Got \[3\]. A list names a GPU',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEVICES)
+def test_other_devices_are_refused_by_the_constructor(case: str) -> None:
+    options, message = DEVICES[case]
     with pytest.raises(ArgumentError, match=message):
-        quiet(accelerator="cpu", devices=[3]).fit(Regression(), loader())
+        Trainer(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"logger": True}, {"enable_progress_bar": True}, {"profiler": "simple"}, {"checks": "warn"}],
+)
+def test_barebones_contradicts_what_it_turns_off(options: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=rf"barebones=True turns {next(iter(options))} off"):
+        Trainer(barebones=True, **options)
+
+
+def test_barebones_trains_the_same_weights_and_logs_nothing() -> None:
+    def run(**options: Any) -> Any:
+        minitorch.manual_seed(3)
+        task = Regression()
+        return task, Trainer(max_epochs=2, **options).fit(task, loader(), loader(8))
+
+    bare, result = run(barebones=True)
+    full, _ = run(enable_progress_bar=False)
+    assert not result.history
+    for name, value in weights(full).items():
+        assert (value == weights(bare)[name]).all()

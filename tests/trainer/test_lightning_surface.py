@@ -10,7 +10,6 @@ import pytest
 from toy_tasks import Regression, arrays, loader, quiet
 
 from minitorch.callbacks import Callback
-from minitorch.errors import ArgumentError
 from minitorch.trainer import TaskModule, Trainer
 from minitorch.trainer.arguments import REPLACED
 
@@ -37,7 +36,6 @@ NOT_IN_MODULE = {
     "on_gpu": "self.device.type tells it",
     "configure_sharded_model": "deprecated there; configure_model",
     "strict_loading": "load_from_checkpoint(strict=...)",
-    "hparams_initial": LATER,
     "remove_ignored_hparams": "internal there",
     "to_onnx": EXPORT,
     "to_tensorrt": EXPORT,
@@ -122,21 +120,6 @@ def test_named_arguments_work(tmp_path: Any) -> None:
     assert trainer.predict(model=task, dataloaders=[arrays(4)[0]])
     trainer.save_checkpoint(filepath=tmp_path / "x.ckpt")
     assert (tmp_path / "x.ckpt").exists()
-
-
-DATAMODULES = {
-    "fit": "fit.model, dm.train_dataloader.., dm.val_dataloader",
-    "validate": "validate.model, dm.val_dataloader",
-    "test": "test.model, dm.test_dataloader",
-    "predict": "predict.model, dm.predict_dataloader",
-}
-
-
-@pytest.mark.parametrize("stage", DATAMODULES)
-def test_datamodules_are_refused(stage: str) -> None:
-    message = rf"Trainer.{stage}: data is passed as loaders.*Got datamodule=object.*"
-    with pytest.raises(ArgumentError, match=message + DATAMODULES[stage]):
-        getattr(quiet(), stage)(Regression(), datamodule=object())
 
 
 def test_batch_hooks_may_leave_out_the_loader() -> None:

@@ -59,8 +59,10 @@ class CombinedLoader:
         Raises:
             TypeError: A loader that decides has no length.
         """
-        choose = {"min_size": min, "sequential": sum}.get(self.mode, max)
-        total = choose(self.limits)
+        limits = self.limits
+        total = min(limits) if self.mode == "min_size" else max(limits)
+        if self.mode == "sequential":
+            total = sum(limits)
         if math.isinf(total):
             raise TypeError("CombinedLoader: a loader has no length.")
         return int(total)

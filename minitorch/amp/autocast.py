@@ -15,8 +15,10 @@ class autocast:
     """Inside, linear layers, convolutions and matrix products compute in a half type.
 
     Only for arrays of `device_type`: a layer on another device computes as it would outside. Their
-    inputs are rounded to it; on the CPU the products are accumulated in float32. Softmax,
-    norms and losses accumulate in float32 whatever they get. Parameters stay float32.
+    inputs are rounded to it; on the CPU the products are accumulated in float32. Softmax and norms
+    accumulate in float32 whatever they get; losses give float32, and so do prod, cdist, trace,
+    quantile and grid_sample; mixed dtypes are promoted. These are PyTorch's lists for the CPU, on
+    a GPU, too. Parameters stay float32.
 
     Args:
         device_type: `"cpu"` or `"cuda"`.

@@ -8,6 +8,7 @@ from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import elementwise as el
 from . import joining, linalg, reduction, shape
+from .autocasting import full
 from .complex_numbers import conj, is_complex, real
 from .cumulative import cumprod
 from .ordering import diagonal
@@ -55,7 +56,7 @@ def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
     if input.ndim != 2:
         raise ShapeError(f"trace: a matrix is needed. Got {describe(input)}. Use diagonal and sum.")
-    return reduction.sum(diagonal(input))
+    return reduction.sum(diagonal(full(input)))
 
 
 def linalg_vander(x: Any, *, N: int | None = None) -> Any:
@@ -166,6 +167,7 @@ def cdist(
         ShapeError: Fewer than two axes, or rows of different lengths.
         ArgumentError: A negative order or another mode.
     """
+    x1, x2 = full(x1), full(x2)
     _check_rows(x1, x2)
     mode = _MODES[0] if compute_mode is None else compute_mode
     if p < 0 or mode not in _MODES:

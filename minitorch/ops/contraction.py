@@ -314,6 +314,8 @@ def kron(input: Any, other: Any) -> Any:
 
 def _scaled(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     product = product if alpha == 1 else product * alpha
+    if input._array.dtype != product._array.dtype:
+        (input,) = linalg.autocast_operands(input)
     return product if beta == 0 else product + (input if beta == 1 else input * beta)
 
 

@@ -181,6 +181,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     """`beta * input + alpha * mat1 @ mat2`."""
     product = mm(mat1, mat2)
     product = product if alpha == 1 else product * alpha
+    (input,) = autocast_operands(input)
     return product + (input if beta == 1 else input * beta)
 
 
@@ -188,6 +189,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: flo
     """`beta * input + alpha * batch1 @ batch2` for batches of matrices."""
     product = bmm(batch1, batch2)
     product = product if alpha == 1 else product * alpha
+    (input,) = autocast_operands(input)
     return product + (input if beta == 1 else input * beta)
 
 

@@ -11,6 +11,7 @@ from .. import backend, dtypes
 from ..errors import DtypeError, ShapeError, describe
 from . import comparison, joining, primitive, shape
 from . import elementwise as el
+from .autocasting import full
 from .families import need_real
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
@@ -363,7 +364,7 @@ def prod(
     """The product of all elements, or along the axis `dim`; integers multiply as int64."""
     if names:
         return renamed(prod, locals())
-    x = widened(input, dtype)
+    x = widened(full(input), dtype)
     if dim is None:
         return product_primitive(x.reshape(-1), axis=0, keepdim=False)
     axis = shape.axis_of("prod", x.ndim, dim)

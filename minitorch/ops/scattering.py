@@ -11,6 +11,7 @@ from .. import backend
 from ..errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
 from . import elementwise as el
 from . import indexing, joining, ordering, primitive, reduction, shape
+from .autocasting import full
 from .inplace import in_place
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, check_same_device, raw, wrap
@@ -223,6 +224,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """A copy of `input` whose slices `index` (int64[n]) of `dim` are those of `source`."""
     if not input.ndim:
         return index_copy(input.reshape(1), 0, index, source.reshape(1)).reshape(())
+    if input.dtype != source.dtype:
+        input, source = full(input), full(source)
     _same_dtype("index_copy", input, source)
     axis, i = _positions("index_copy", input, dim, index)
     _check_slices("index_copy", input, axis, i, source)

@@ -11,6 +11,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import comparison as cmp
 from . import elementwise as el
 from . import indexing, joining, maths, ordering, primitive, reduction, shape
+from .autocasting import full
 from .families import nondiff
 from .inplace import in_place
 from .numpy_names import renamed
@@ -88,7 +89,7 @@ def quantile(
     """
     if names:
         return renamed(quantile, locals())
-    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+    return _quantile("quantile", full(input), q, dim, keepdim, interpolation)
 
 
 def nanquantile(
@@ -103,7 +104,7 @@ def nanquantile(
     """`quantile` of what is not NaN."""
     if names:
         return renamed(nanquantile, locals())
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+    return _quantile("nanquantile", full(input), q, dim, keepdim, interpolation)
 
 
 def _check_quantile(name: str, input: Any, q: Any, interpolation: str) -> Any:

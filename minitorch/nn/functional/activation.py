@@ -10,6 +10,7 @@ from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import activation as ops
 from ...ops import elementwise, inplace, joining, primitive
 from ...ops import softmax as softmax_ops
+from ...ops.linalg import autocast_operands
 from ...tensor import Tensor
 
 
@@ -46,6 +47,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Raises:
         ShapeError: The number of weights is neither 1 nor the number of channels.
     """
+    input, weight = autocast_operands(input, weight)
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.ndim > 1 or weight.numel() not in (1, channels):
         raise ShapeError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import joining
+from ...ops.autocasting import full
 from ...ops.creation import linspace, ones
 from ...ops.grid_sampling import grid_sample_op
 from ...tensor import Tensor
@@ -41,6 +42,7 @@ def grid_sample(
 
     Source: Jaderberg et al., Spatial Transformer Networks, 2015.
     """
+    input, grid = full(input), full(grid)
     _check_grid(input, grid, mode, padding_mode)
     dtype = input.dtype
     if dtype.itemsize < 4:  # half types are too coarse for places

@@ -57,6 +57,7 @@ class LearningRateMonitor(Callback):
     def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._by_step, self._by_epoch = [], []
         taken: set[str] = set()
+        names = {id(entry.optimizer): name for name, entry in trainer.named.items()}
         for optimizer in trainer.optimizers:
             moving = [
                 config
@@ -64,7 +65,8 @@ class LearningRateMonitor(Callback):
                 if getattr(config.scheduler, "optimizer", None) is optimizer
                 or len(trainer.optimizers) == 1  # a schedule may not tell
             ]
-            base = next((c.name for c in moving if c.name), f"lr-{type(optimizer).__name__}")
+            kind = names.get(id(optimizer), type(optimizer).__name__)
+            base = next((c.name for c in moving if c.name), f"lr-{kind}")
             name, number = base, 0
             while name in taken:
                 number += 1

@@ -23,6 +23,8 @@ PRECISIONS = {
     "16-mixed": "16-mixed",
     "bf16": "bf16-mixed",
     "bf16-mixed": "bf16-mixed",
+    "16-true": "16-true",
+    "bf16-true": "bf16-true",
 }
 
 REPLACED: dict[str, tuple[tuple[Any, ...], str]] = {
@@ -55,6 +57,7 @@ class Settings:
     accumulate_grad_batches: int
     gradient_clip_val: float | None
     gradient_clip_algorithm: str | None
+    on_out_of_memory: str
     limit_train_batches: int | float | None
     limit_val_batches: int | float | None
     limit_test_batches: int | float | None
@@ -166,13 +169,15 @@ def check(settings: Settings) -> None:
         _refuse(
             "precision",
             s.precision,
-            'one of "32", "64", "16-mixed", "bf16-mixed"',
-            "Weights stay in float32; half precision is a compute dtype.",
+            'one of "32", "64", "16-mixed", "bf16-mixed", "16-true", "bf16-true"',
+            "The mixed ones keep weights in float32; the true ones round them after each update.",
         )
     if s.gradient_clip_algorithm not in (None, "norm", "value"):
         _refuse("gradient_clip_algorithm", s.gradient_clip_algorithm, '"norm" or "value"')
     if s.gradient_clip_val is not None and not _number(s.gradient_clip_val, 0, exclusive=True):
         _refuse("gradient_clip_val", s.gradient_clip_val, "a number > 0", "Leave it out for none.")
+    if s.on_out_of_memory not in ("raise", "split"):
+        _refuse("on_out_of_memory", s.on_out_of_memory, '"raise" or "split"')
     if s.accelerator not in ("auto", "cpu", "gpu", "cuda"):
         _refuse("accelerator", s.accelerator, '"auto", "cpu", "gpu" or "cuda"')
     if s.deterministic not in (None, True, False, "warn"):

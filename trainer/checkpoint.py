@@ -243,8 +243,8 @@ def apply_loop(trainer: Status, tree: dict[str, Any], *, new: bool = False) -> N
         optimizer.load_state_dict(state)
         if new:
             _take_new(optimizer, fresh)
-        # an epoch schedule may move before this process applies its first update
-        optimizer.updates = max(optimizer.updates, trainer.position.global_step)
+        if len(here) == 1:  # an epoch schedule may move before this process's first update
+            optimizer.updates = max(optimizer.updates, trainer.position.global_step)
     for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=True):
         rates = list(getattr(config.scheduler, "base_lrs", ()))
         config.scheduler.load_state_dict(state["scheduler"])

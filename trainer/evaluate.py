@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitorch import inference_mode, no_grad, random
+from minitorch.callbacks.cancel import CancelEpoch
 from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import DataError, TrainerError
@@ -15,8 +16,8 @@ from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
 from minitorch.trainer.run import Run, find_checkpoint
+from minitorch.trainer.saving import Saving
 from minitorch.trainer.sources import eval_batches, from_hook, missing
-from minitorch.trainer.status import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
@@ -170,24 +171,32 @@ def _loop(
         log.enter(phase_name, None if is_predict else EVAL_EPOCH)
         log.begin_epoch()
         trainer._saving = Saving.LATER
-        _call(on, f"on_{loop.event}_start")
-        _call(on, f"on_{loop.event}_epoch_start")
-        log.scope = None if is_predict else EVAL_STEP
-        for index, batches in enumerate(data):
-            count = batches.count
-            if phase_name == "sanity":
-                count = trainer.num_sanity_val_batches[index]
-            log.suffix = f"/dataloader_idx_{index}" if len(data) > 1 else ""
-            outputs.append(_one_loader(trainer, module, loop, batches, index, count, keep=keep))
+        in_fit = phase_name == "validation" and trainer.stage == "fit"
+        try:
+            _call(on, f"on_{loop.event}_start")
+            _call(on, f"on_{loop.event}_epoch_start")
+            log.scope = None if is_predict else EVAL_STEP
+            for index, batches in enumerate(data):
+                count = batches.count
+                if phase_name == "sanity":
+                    count = trainer.num_sanity_val_batches[index]
+                log.suffix = f"/dataloader_idx_{index}" if len(data) > 1 else ""
+                outputs.append(_one_loader(trainer, module, loop, batches, index, count, keep=keep))
+                log.end_loader()
+            complete = not trainer.interrupt.requested
+        except CancelEpoch as cancel:
+            trainer.progress.count_skipped(cancel.reason)
+            trainer.position.validated = trainer.position.validated or in_fit
+            complete = False
         log.suffix = ""
-        if trainer.interrupt.requested:
+        if not complete:
             log.begin_epoch()
             log.scope = None
             trainer._fire(getattr(on, f"on_{loop.event}_end"))
             return outputs
         log.scope = None if is_predict else EVAL_EPOCH
         _call(on, f"on_{loop.event}_epoch_end")
-        if phase_name == "validation" and trainer.stage == "fit":
+        if in_fit:
             trainer.position.validated = True
             trainer._validated_once = True
         log.scope = None

@@ -41,9 +41,11 @@ class Hooks(DataHooks):
         """Clears the gradients, ahead of the forward pass."""
         optimizer.zero_grad()
 
-    def backward(self, loss: Tensor) -> None:
-        """Computes the gradients of the (weighted, scaled) loss."""
-        loss.backward()
+    def backward(self, loss: Tensor, **options: Any) -> None:
+        """Computes the gradients of the (weighted, scaled) loss.
+
+        With several optimizers `options` name the parameters of the one that the loss is for."""
+        loss.backward(**options)
 
     def configure_gradient_clipping(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.callbacks.monitor import contradicts
 from minitorch.errors import TrainerError, describe
 from minitorch.trainer import preflight
+from minitorch.trainer.several import Named
 
 if TYPE_CHECKING:
     from minitorch import Tensor
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
     from minitorch.trainer.trainer import Trainer
 
 FORMS = (
-    "an optimizer, a list of optimizers, two lists (optimizers, schedules), or a dict with "
-    '"optimizer" and optionally "lr_scheduler" and "monitor"'
+    "an optimizer, a list of optimizers, two lists (optimizers, schedules), a dict with "
+    '"optimizer" and optionally "lr_scheduler" and "monitor", or a dict of names with any of these'
 )
 _DICT_KEYS = ("optimizer", "lr_scheduler", "monitor")
+_NAMED_KEYS = (*_DICT_KEYS, "frequency")
 _CONFIG_KEYS = (
     "scheduler",
     "name",
@@ -48,13 +51,20 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
             f"configure_optimizers: it must return {FORMS}. Got None. Add the return statement, or "
             "set self.automatic_optimization = False for a task without an optimizer."
         )
-    optimizers, configs = _read(returned)
-    if len(optimizers) > 1 and module.automatic_optimization:
+    named: dict[str, Named] = {}
+    if isinstance(returned, Mapping) and not _is_one(returned):
+        named, configs = _read_named(returned)
+        optimizers = [entry.optimizer for entry in named.values()]
+    else:
+        optimizers, configs = _read(returned)
+    if len(optimizers) > 1 and module.automatic_optimization and not named:
         raise TrainerError(
-            f"configure_optimizers: automatic optimization handles one optimizer. "
-            f"Got {len(optimizers)}. Set self.automatic_optimization = False and step them in "
-            "training_step, or use parameter groups of one optimizer."
+            "configure_optimizers: several optimizers of automatic optimization have names, under "
+            f"which training_step gives their losses. Got {len(optimizers)} without. Return a dict "
+            '{"generator": optimizer, "discriminator": optimizer}, use parameter groups of one '
+            "optimizer, or set self.automatic_optimization = False and step them yourself."
         )
+    module.trainer.named = named if module.automatic_optimization else {}
     for optimizer in optimizers:
         if module.automatic_optimization and getattr(optimizer, "needs_closure", False):
             raise TrainerError(
@@ -64,6 +74,8 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
                 "self.optimizers().step(closure) in training_step."
             )
     _check_parameters(module, optimizers)
+    if module.trainer.named:
+        _check_shared(module, named)
     for config in configs:
         preflight.choose_unit(module.trainer, config, named=config.interval_named)
         _check_direction(module, config)
@@ -106,6 +118,72 @@ def _read_dict(entry: Mapping[str, Any]) -> tuple[list[Optimizer], list[LRSchedu
     if scheduler is None:
         return [entry["optimizer"]], []
     return [entry["optimizer"]], [_read_config(scheduler, entry.get("monitor"))]
+
+
+def _is_one(entry: Mapping[str, Any]) -> bool:
+    """Whether a dict describes one optimizer, perhaps with a key misspelt."""
+    typed = len(entry) == 1 and difflib.get_close_matches(str(*entry), _DICT_KEYS, n=1)
+    return bool(typed or not entry or entry.keys() & set(_DICT_KEYS))
+
+
+def _read_named(entries: Mapping[str, Any]) -> tuple[dict[str, Named], list[LRSchedulerConfig]]:
+    named: dict[str, Named] = {}
+    configs: list[LRSchedulerConfig] = []
+    for name, entry in entries.items():
+        frequency = 1
+        if isinstance(entry, Mapping):
+            _check_keys(entry, _NAMED_KEYS, repr(name))
+            frequency = entry.get("frequency", 1)
+            own, more = _read_dict({k: v for k, v in entry.items() if k != "frequency"})
+        elif _is_optimizer(entry):
+            own, more = [entry], []
+        else:
+            known = ", ".join(map(repr, entries))
+            raise TrainerError(
+                f"configure_optimizers: it must return {FORMS}. Got a dict with the keys {known}, "
+                f"and {_text(entry)} under {name!r}."
+            )
+        if not isinstance(name, str) or not name or name == "loss":
+            raise TrainerError(
+                "configure_optimizers: the name of an optimizer is a text, and not 'loss', which "
+                f"is the loss of a task with one. Got {name!r}. Rename it."
+            )
+        if type(frequency) is not int or frequency < 1:
+            raise TrainerError(
+                f"configure_optimizers: frequency of {name!r} is the number of updates of the "
+                f"others for each of its own, an integer ≥ 1. Got {frequency!r}."
+            )
+        named[name] = Named(name, own[0], frequency)
+        configs += more
+    if named and all(entry.frequency > 1 for entry in named.values()):
+        raise TrainerError(
+            "configure_optimizers: one optimizer at least takes part in every update. Got "
+            f"{', '.join(f'{e.name} in every {e.frequency}.' for e in named.values())} Divide "
+            "the frequencies by their smallest."
+        )
+    return named, configs
+
+
+def _check_shared(module: TaskModule, named: Mapping[str, Named]) -> None:
+    """Each parameter has one optimizer; the module's backward takes the parameters of a loss."""
+    names = {id(p): name for name, p in module.named_parameters()}
+    owner: dict[int, str] = {}
+    for entry in named.values():
+        for parameter in entry.parameters():
+            other = owner.setdefault(id(parameter), entry.name)
+            if other != entry.name:
+                raise TrainerError(
+                    "configure_optimizers: each parameter belongs to one optimizer. Got "
+                    f"{names.get(id(parameter), 'one')} in {other!r} and {entry.name!r}. Leave it "
+                    "out of one of them, or add the losses and use one optimizer."
+                )
+    backward = inspect.signature(module.backward).parameters.values()
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in backward):
+        raise TrainerError(
+            "backward: with several optimizers it is told the parameters that a loss is for. Got "
+            f"{type(module).__name__}.backward without them. Define `def backward(self, loss, "
+            "**options):` and call loss.backward(**options)."
+        )
 
 
 def _read_config(entry: Any, monitor: str | None) -> LRSchedulerConfig:

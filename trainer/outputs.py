@@ -10,6 +10,7 @@ import numpy as np
 
 from minitorch import Tensor, backend, is_grad_enabled
 from minitorch.autograd.mode import state
+from minitorch.callbacks.cancel import CancelStep
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import TrainerError, describe
 from minitorch.trainer import replay
@@ -39,7 +40,7 @@ def read_loss(output: Any, trainer: Trainer) -> tuple[Tensor, dict[str, Any], fl
             _refuse(f"a dict with the keys {', '.join(map(repr, extra))}", 'Add the key "loss".')
         output = extra["loss"]
     if not isinstance(output, Tensor):
-        _refuse_kind(output)
+        _refuse_kind(output, trainer)
     array = output._array
     if array.size != 1:
         _refuse(describe(output), "Reduce it to one number, for example with .mean().")
@@ -70,13 +71,13 @@ def check_finite(loss: Tensor, trainer: Trainer) -> None:
     if type(array) is np.ndarray or trainer.position.batches % trainer._check_every == 0:
         value = float(backend.to_host(array).item())
         if not math.isfinite(value):
-            raise TrainerError(_not_finite(value, trainer))
+            trainer.finite.on_bad_loss(trainer, _not_finite(value, trainer))
 
 
 def _refuse_width(loss: Tensor, trainer: Trainer) -> None:
     trainer.checks.error(
         "float64-creep",
-        f"training_step: the loss must be {trainer.precision.input_dtype.numpy}. Got "
+        f"training_step: the loss must be {trainer.precision.widest.numpy}. Got "
         f"{describe(loss)} at epoch {trainer.position.epoch}, batch {trainer.position.batch}: a "
         "NumPy array or a .double() slipped in. Convert it with .float() or np.float32.",
     )
@@ -130,9 +131,20 @@ def _refuse(came: str, fix: str) -> None:
     )
 
 
-def _refuse_kind(output: Any) -> None:
+def skip_if_meant(trainer: Trainer) -> None:
+    """Leaves out the batch, if the task says that None as a loss does so."""
+    if trainer.checks.said("lossless-step"):
+        raise CancelStep("training_step returned None")
+
+
+def _refuse_kind(output: Any, trainer: Trainer) -> None:
     if output is None:
-        _refuse("None", "Add `return loss`, or set self.automatic_optimization = False.")
+        skip_if_meant(trainer)
+        _refuse(
+            "None",
+            'Add `return loss`. To leave a batch out, raise CancelStep("why"), or say that None '
+            'does so: @intended("lossless-step") on training_step.',
+        )
     if isinstance(output, int | float | np.number):
         _refuse(
             f"the number {output}",

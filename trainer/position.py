@@ -14,6 +14,8 @@ class Position:
         epoch: Finished epochs, which is the number of the current one.
         batch: Batches done in this epoch.
         window: Batches done in the current accumulation window.
+        learned: Backward passes in the window: 0 if all its batches were left out so far.
+        windows: Accumulation windows that are over, in all epochs.
         global_step: Optimizer updates applied, once per batch however many optimizers step.
         batches: Batches done in all epochs.
         started: The epoch's first event is going on or over.
@@ -24,6 +26,8 @@ class Position:
     epoch: int = 0
     batch: int = 0
     window: int = 0
+    learned: int = 0
+    windows: int = 0
     global_step: int = 0
     batches: int = 0
     started: bool = False
@@ -45,7 +49,7 @@ class Position:
         """Goes back to the start of a window whose gradients are lost."""
         self.batch -= self.window
         self.batches -= self.window
-        self.window = 0
+        self.window = self.learned = 0
 
     def next_epoch(self) -> None:
         """Moves to the start of the next epoch."""

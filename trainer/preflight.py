@@ -37,6 +37,9 @@ def choose_unit(trainer: Trainer, config: LRSchedulerConfig, *, named: bool) -> 
         (n for n in (getattr(config.scheduler, name, None) for name in _LENGTHS) if n), None
     )
     epochs, updates = trainer.max_epochs, trainer.estimated_stepping_batches
+    for entry in trainer.named.values():
+        if entry.optimizer is config.scheduler.optimizer:
+            updates //= entry.frequency
     if not isinstance(length, int) or epochs == -1 or math.isinf(updates) or updates < 2 * epochs:
         return
     batches = trainer.train_data.count * epochs

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 
 from minitorch import Tensor, backend, random
@@ -30,18 +31,26 @@ def first_bad(trainer: Trainer) -> str:
         batch, index = trainer._batch, trainer.position.batch
         with trainer.precision.forward_context():
             output = step(batch, index) if trainer._step_takes_index else step(batch)
-        loss = output["loss"] if isinstance(output, Mapping) else output
-        if not isinstance(loss, Tensor):
-            return ""
-        for node in reversed(Recorded(loss).nodes):
-            culprit = _culprit(node)
-            if culprit:
-                return f" The first bad value came up in {culprit}."
+        for loss in _losses(output):
+            for node in reversed(Recorded(loss).nodes):
+                culprit = _culprit(node)
+                if culprit:
+                    return f" The first bad value came up in {culprit}."
     except Exception:  # it failed in another way than before: the first error is the one to tell
         return ""
     finally:
         note_lines(before)
     return ""
+
+
+def _losses(output: Any) -> Iterator[Tensor]:
+    """The losses that a step returned or yields, by name or alone."""
+    values = output.values() if isinstance(output, Mapping) else [output]
+    for value in (value for _, value in output) if isgenerator(output) else values:
+        if isinstance(value, Mapping):
+            yield from _losses(value)
+        elif isinstance(value, Tensor) and value.requires_grad:
+            yield value
 
 
 def _culprit(node: Node) -> str:

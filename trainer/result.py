@@ -50,6 +50,7 @@ class FitResult:
             step values every `log_every_n_steps` updates, epoch values once per epoch.
         epochs: Finished epochs.
         global_step: Optimizer updates.
+        skipped: How many batches, updates and epochs were left out on purpose, by reason.
         warnings: What went wrong without ending the run, such as a logger that was dropped.
     """
 
@@ -61,6 +62,7 @@ class FitResult:
     epochs: int
     global_step: int
     warnings: tuple[str, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"{self.status} after {self.epochs} epochs, {self.global_step} updates"]
@@ -69,4 +71,5 @@ class FitResult:
             lines.append(f"best: {self.best.monitor}={self.best.score} in {self.best.path}")
         if isinstance(self.last, Checkpoint):
             lines.append(f"last: {self.last.path}")
+        lines += [f"skipped {count} times: {reason}" for reason, count in self.skipped.items()]
         return "\n".join([*lines, *self.warnings])

@@ -12,14 +12,23 @@ from minitorch import autograd, enable_grad, float64
 from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, TrainerError
-from minitorch.trainer import arguments, checkpoint, graph, optimizers, phase, preflight, sources
+from minitorch.trainer import (
+    arguments,
+    checkpoint,
+    graph,
+    optimizers,
+    phase,
+    preflight,
+    several,
+    sources,
+)
 from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
 from minitorch.trainer.events import as_list
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
-from minitorch.trainer.status import Saving
+from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
@@ -160,6 +169,7 @@ class Run:
         if trainer.settings.detect_anomaly:
             self._stack.enter_context(autograd.detect_anomaly())
         trainer.optimizers, trainer.lr_scheduler_configs = optimizers.configure(module)
+        trainer.active = trainer.optimizers
         if trainer.checkpoint_callbacks:
             checkpoint.check_hyperparameters(module)
         if trainer.checks.on:
@@ -226,12 +236,16 @@ class Run:
         }
         if trainer.profiler is not None:
             calls = {name: trainer.profiler.timed(name, call) for name, call in calls.items()}
+        trainer._learn = several.learner(trainer) if trainer.named else trainer._learn_once
+        if trainer.settings.on_out_of_memory == "split":
+            trainer._learn = trainer.micro_batches.around(trainer, trainer._learn)
         trainer._training_step = calls["training_step"]
         trainer._backward = calls["backward"]
         trainer._apply_update = calls["optimizer_step"]
         trainer._next = calls["next batch"]
         trainer._step_takes_index = positional_count(module.training_step, 2) == 2
-        trainer._check_every = trainer.log_every_n_steps or 50
+        every = 1 if trainer.finite.every_batch else trainer.log_every_n_steps
+        trainer._check_every = every or 50
         exact = trainer.precision.input_dtype is float64 or trainer.checks.meant("float64-creep")
         trainer._refused_width = None if exact else float64.numpy
 
@@ -322,6 +336,7 @@ class Run:
             history=history,
             epochs=trainer.position.epoch,
             global_step=trainer.position.global_step,
+            skipped=dict(trainer.progress.skipped),
             warnings=(*trainer.logger_group.failures, *trainer.checks.found),
         )
 
@@ -370,7 +385,11 @@ def _check_task(module: TaskModule, trainer: Trainer) -> None:
         module.configure_optimizers()
     if module.automatic_optimization:
         return
-    for name, neutral in (("gradient_clip_val", None), ("accumulate_grad_batches", 1)):
+    for name, neutral in (
+        ("gradient_clip_val", None),
+        ("accumulate_grad_batches", 1),
+        ("on_out_of_memory", "raise"),
+    ):
         value = getattr(trainer.settings, name)
         if value != neutral:
             raise ArgumentError(

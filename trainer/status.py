@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,9 +11,11 @@ from minitorch.callbacks.core import (
     CORE,
     Accumulation,
     DevicePlacement,
+    FiniteGradients,
     GradientClipping,
     LoaderWait,
     MetricLog,
+    MicroBatches,
     Precision,
     ProgressCounters,
     nested,
@@ -30,6 +31,7 @@ from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
 from minitorch.trainer.position import Position
 from minitorch.trainer.result import Ending
+from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import overrides
 
 if TYPE_CHECKING:
@@ -38,18 +40,11 @@ if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer.checks import Checks
     from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.several import Named
     from minitorch.trainer.sources import FitSources
     from minitorch.trainer.task import TaskModule
 
 Kind = TypeVar("Kind", bound=Callback)
-
-
-class Saving(enum.Enum):
-    """What becomes of a call of `save_checkpoint` at this moment."""
-
-    NOW = "written at once"
-    LATER = "written when the event is over"
-    NEVER = "refused: a batch is half done"
 
 
 class Status:
@@ -60,7 +55,9 @@ class Status:
         callbacks: All callbacks in the order in which they run, the core ones too.
         position: Where the fit stands.
         events: The calls of each event.
-        optimizers: What configure_optimizers returned.
+        optimizers: What configure_optimizers returned, in its order.
+        named: Those that were declared by name, with their cadence; empty for a single one.
+        active: Those that the loss or update of this moment belongs to.
         lr_scheduler_configs: The schedules and when they move.
         is_last_batch: The current training batch is the epoch's last one.
         train_data, val_data: The loaders of the fit.
@@ -69,7 +66,7 @@ class Status:
         batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
             batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
-        progress, precision, accumulation, clipping, metric_log, placement: Core callbacks by kind.
+        progress, precision, accumulation, clipping, finite, metric_log, …: Core callbacks by kind.
     """
 
     # What programs written for several processes ask for.
@@ -84,7 +81,9 @@ class Status:
     first_loss = 0.0
     resumed = False
     _refused_width: Any = None
+    _fitted = _discovered = _should_stop = _validated_once = _differentiated = False
     _training_step: Callable[..., Any]
+    _learn: Callable[..., Any]
     _backward: Callable[..., Any]
     _apply_update: Callable[..., bool]
 
@@ -92,6 +91,8 @@ class Status:
         self.settings = settings
         self.position = Position()
         self.optimizers: list[Optimizer] = []
+        self.named: dict[str, Named] = {}
+        self.active: list[Optimizer] = []
         self.lr_scheduler_configs: list[LRSchedulerConfig] = []
         self.val_data: list[Batches] = []
         self.eval_data: list[Batches] = []
@@ -102,11 +103,8 @@ class Status:
         self.interrupt = Interrupt()
         self.profiler: SimpleProfiler | None = None
         self._module: TaskModule | None = None
-        self._fitted = False
         self._running: str | None = None
         self._configured: TaskModule | None = None
-        self._discovered = False
-        self._should_stop = False
         self._stop_reason = ""
         self._stop_status: Ending = "stopped"
         self._end: tuple[str, str] | None = None
@@ -118,7 +116,6 @@ class Status:
         self._batch: Any = None
         self._batch_size: float | None = None
         self._count: float | None = None
-        self._validated_once = False
         self._val_every: float = float("inf")
         self._check_every = 1
         self._step_takes_index = True
@@ -154,7 +151,9 @@ class Status:
         self.progress = self._kind(ProgressCounters)
         self.precision = self._kind(Precision)
         self.accumulation = self._kind(Accumulation)
+        self.micro_batches = self._kind(MicroBatches)
         self.clipping = self._kind(GradientClipping)
+        self.finite = self._kind(FiniteGradients)
         self.metric_log = self._kind(MetricLog)
         self.placement = self._kind(DevicePlacement)
         self.loader_wait = self._kind(LoaderWait)

@@ -54,7 +54,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     Attributes:
         automatic_optimization: False hands `zero_grad`, `manual_backward` and `step` to
-            training_step; several optimizers need it.
+            training_step.
     """
 
     automatic_optimization: bool = True
@@ -71,7 +71,10 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         """Returns the loss of a batch: a scalar tensor, or a dict with "loss" and, if the loss is a
-        mean over something else than the batch, "count"."""
+        mean over something else than the batch, "count".
+
+        With several optimizers it returns a dict with one of these for each name, or yields them:
+        `yield "discriminator", loss` updates the discriminator before the function goes on."""
         raise TrainerError(_missing(self, "training_step", "(self, batch, batch_idx)", "fit"))
 
     def validation_step(self, batch: Any, batch_idx: int) -> Any:
@@ -90,7 +93,8 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     def configure_optimizers(self) -> Any:
         """Returns an optimizer; also two lists (optimizers, schedules), or a dict with "optimizer",
-        "lr_scheduler" and "monitor"."""
+        "lr_scheduler" and "monitor". For several optimizers a dict of names with any of these; with
+        "frequency": n one takes part in every n-th update."""
         raise TrainerError(_missing(self, "configure_optimizers", "(self)", "fit"))
 
     # Logging.
@@ -156,6 +160,20 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
             print(*values, **options)
         else:
             self._task.trainer.print(*values, **options)
+
+    def is_due(self, name: str) -> bool:
+        """Whether the optimizer of this name takes part in the update of the current batch.
+
+        Raises:
+            TrainerError: No optimizer was declared under this name.
+        """
+        entry = self.trainer.named.get(name)
+        if entry is None:
+            raise TrainerError(
+                f"is_due: it asks for an optimizer by its name in configure_optimizers. Got "
+                f"{name!r}. Declared are {', '.join(map(repr, self.trainer.named)) or 'none'}."
+            )
+        return entry.is_due(self.trainer.position.windows)
 
     # Manual optimization.
 

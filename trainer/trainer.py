@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.cancel import CancelEpoch, CancelFit, CancelStep
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import TrainerError
-from minitorch.trainer import checkpoint, evaluate
+from minitorch.trainer import cancels, checkpoint, evaluate, several
 from minitorch.trainer.arguments import Settings, settle
 from minitorch.trainer.data_module import join
 from minitorch.trainer.events import order_table
@@ -18,7 +19,8 @@ from minitorch.trainer.loaders import END
 from minitorch.trainer.outputs import check_finite, read_loss, read_manual
 from minitorch.trainer.result import FitResult
 from minitorch.trainer.run import Run
-from minitorch.trainer.status import Saving, Status
+from minitorch.trainer.saving import Saving
+from minitorch.trainer.status import Status
 from minitorch.trainer.task import TaskModule
 
 if TYPE_CHECKING:
@@ -42,12 +44,15 @@ class Trainer(Status):
         max_time: "DD:HH:MM:SS", a timedelta or its keywords as a dict.
         accelerator: "auto", "cpu" or "gpu".
         devices: 1, or [index of the GPU].
-        precision: "32", "64", "16-mixed" or "bf16-mixed".
+        precision: "32", "64", "16-mixed" or "bf16-mixed"; "16-true" or "bf16-true" keep weights
+            and activations in half precision, and float32 weights in the optimizer.
         callbacks: One or several; a subclass of a core callback replaces it.
         logger: One or several loggers; True for TensorBoard in default_root_dir; default none.
         accumulate_grad_batches: Batches per update, weighted by their true sizes.
         gradient_clip_val: Limit of the gradients' norm, or of each value.
         gradient_clip_algorithm: "norm" or "value".
+        on_out_of_memory: "split" runs a batch that does not fit again in smaller parts, and all
+            later ones, too; the gradients are the same. "raise" ends the run.
         limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches: A share
             (float) or number (int) of batches per epoch.
         overfit_batches: The same few batches for training and validation; share or number.
@@ -76,7 +81,8 @@ class Trainer(Status):
             takes their place.
 
     Raises:
-        ArgumentError: An argument does not exist; the message names what does.
+        ArgumentError: An argument does not exist, and the message names what does; or several
+            devices are asked for.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class Trainer(Status):
         accumulate_grad_batches: int = 1,
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
+        on_out_of_memory: str = "raise",
         limit_train_batches: int | float | None = None,
         limit_val_batches: int | float | None = None,
         limit_test_batches: int | float | None = None,
@@ -262,9 +269,12 @@ class Trainer(Status):
 
     def _fit_epochs(self, module: TaskModule) -> None:
         self.metric_log.enter("train", TRAIN_EPOCH)
-        self._fire(self.events.on_train_start)
-        while not self._ends_at_epoch():
-            self._train_epoch(module)
+        try:
+            self._fire(self.events.on_train_start)
+            while not self._ends_at_epoch():
+                self._train_epoch(module)
+        except CancelFit as cancel:
+            cancels.end_fit(self, cancel)
         self.metric_log.scope = None
         self._fire(self.events.on_train_end)
         self._fire(self.events.on_fit_end)
@@ -272,61 +282,56 @@ class Trainer(Status):
     def _train_epoch(self, module: TaskModule) -> None:
         position = self.position
         self.metric_log.enter("train", TRAIN_EPOCH)
-        if not position.started:
-            position.started = True
-            self._fire(self.events.on_train_epoch_start)
-        data = self.train_data
-        batches = data.resume(position, self._saved_data)
-        self._validate_if_due(module)  # a checkpoint may have been written right before it
-        self.metric_log.enter("train", TRAIN_STEP)
-        while not (complete := position.batch >= data.count) and not self._ends():
-            batch = self._next(batches, END)
-            if batch is END:
-                data.check_not_empty(position)
-                complete = True
-                break
-            if not self._train_batch(module, batch):
-                complete = True
-                break
-            del batch  # or it would live beside the next one
-            self._validate_if_due(module)
+        complete = True
+        try:
+            if not position.started:
+                position.started = True
+                self._fire(self.events.on_train_epoch_start)
+            data = self.train_data
+            batches = data.resume(position, self._saved_data)
+            self._validate_if_due(module)  # a checkpoint may have been written right before it
+            self.metric_log.enter("train", TRAIN_STEP)
+            while not (complete := position.batch >= data.count) and not self._ends():
+                batch = self._next(batches, END)
+                if batch is END:
+                    data.check_not_empty(position)
+                    complete = True
+                    break
+                if not self._train_batch(module, batch):
+                    complete = True
+                    break
+                del batch  # or it would live beside the next one
+                self._validate_if_due(module)
+        except CancelEpoch as cancel:
+            cancels.end_epoch(self, cancel)
+            complete = True
         if complete:
             self._finish_epoch(module)
 
     def _train_batch(self, module: TaskModule, batch: Any) -> bool:
         on, position = self.events, self.position
-        batch_idx = position.batch
+        batch_idx, automatic = position.batch, module.automatic_optimization
         self._saving = Saving.NEVER
         self.progress.open(self, batches=1)
-        for call in on.transform_batch:
-            batch = call(batch, 0)
-        self._see_batch(batch)
-        for call in on.on_train_batch_start:
-            if call(batch, batch_idx) == -1:
-                self._saving = Saving.NOW
-                return False
-        automatic = module.automatic_optimization
-        if automatic and position.window == 0:
-            for call in on.on_window_start:
-                call()
-        step = self._training_step
-        with self.precision.forward_context():
-            output = step(batch, batch_idx) if self._step_takes_index else step(batch)
+        try:
+            for call in on.transform_batch:
+                batch = call(batch, 0)
+            self._see_batch(batch)
+            for call in on.on_train_batch_start:
+                if call(batch, batch_idx) == -1:
+                    self._saving = Saving.NOW
+                    return False
+            if automatic and position.learned == 0:
+                for call in on.on_window_start:
+                    call()
+            outputs = self._learn(module, batch, batch_idx)
+        except CancelStep as cancel:
+            outputs = cancels.skip_batch(self, cancel)
         if automatic:
-            loss, outputs, self._count = read_loss(output, self)
-            for call in on.transform_loss:
-                loss = call(loss)
-            for call in on.on_before_backward:
-                call(loss)
-            self._backward(loss)
-            for call in on.on_after_backward:
-                call()
             if position.window + 1 >= self.accumulation.batches or self.is_last_batch:
-                self._update(module, loss)
+                self._update(module, outputs)
             else:
                 position.window += 1
-        else:
-            outputs = read_manual(output)
         self._saving = Saving.LATER
         for call in on.on_train_batch_end:
             call(outputs, batch, batch_idx)
@@ -335,21 +340,50 @@ class Trainer(Status):
             self._write_waiting()
         return True
 
-    def _update(self, module: TaskModule, loss: Tensor | None) -> None:
-        on = self.events
-        for call in on.on_window_end:
-            call()
-        for optimizer in self.optimizers:
-            self._step_optimizer(module, optimizer, loss)
-        self.position.window = 0
+    def _learn_once(self, module: TaskModule, batch: Any, batch_idx: int) -> Any:
+        """Forward and backward of a task with one loss; `several` and `micro_batches` have more."""
+        step = self._training_step
+        with self.precision.forward_context():
+            output = step(batch, batch_idx) if self._step_takes_index else step(batch)
+        if not module.automatic_optimization:
+            return read_manual(output)
+        loss, outputs, self._count = read_loss(output, self)
+        self._differentiate(loss)
+        self.position.learned += 1
+        return outputs
 
-    def _step_optimizer(self, module: TaskModule, optimizer: Optimizer, loss: Any) -> None:
+    def _differentiate(self, loss: Tensor, **options: Any) -> None:
         on = self.events
-        for call in on.on_before_optimizer_step:
-            call(optimizer)
-        if self._apply_update(self, module, optimizer, loss):
-            for call in on.on_after_optimizer_step:
-                call(optimizer)
+        for call in on.transform_loss:
+            loss = call(loss)
+        for call in on.on_before_backward:
+            call(loss)
+        self._differentiated = True
+        self._backward(loss, **options)
+        for call in on.on_after_backward:
+            call()
+
+    def _update(self, module: TaskModule, outputs: Any) -> None:
+        position = self.position
+        if position.learned:  # or every batch of the window was left out
+            self.active = several.due(self) if self.named else self.optimizers
+            self._apply(module, outputs.get("loss"))
+        position.window = position.learned = 0
+        position.windows += 1
+
+    def _apply(self, module: TaskModule, loss: Any) -> None:
+        on = self.events
+        try:
+            for call in on.on_window_end:
+                call()
+            for optimizer in self.active:
+                for call in on.on_before_optimizer_step:
+                    call(optimizer)
+                if self._apply_update(self, module, optimizer, loss):
+                    for call in on.on_after_optimizer_step:
+                        call(optimizer)
+        except CancelStep as cancel:
+            cancels.skip_update(self, cancel)
 
     def _validate_if_due(self, module: TaskModule, *, ended: bool = False) -> None:
         if self._validation_due(ended=ended) and not self.interrupt.requested:
@@ -360,7 +394,7 @@ class Trainer(Status):
         if self.position.window:
             self._saving = Saving.NEVER
             self.progress.open(self, batches=0)
-            self._update(module, None)
+            self._update(module, {})
             self._saving = Saving.NOW
         self._validate_if_due(module, ended=True)
         if self.interrupt.requested and self._validation_due(ended=True):
@@ -374,19 +408,12 @@ class Trainer(Status):
 
     def manual_backward(self, loss: Tensor, **options: Any) -> None:
         """Backward pass for `TaskModule.manual_backward`."""
-        on = self.events
         check_finite(loss, self)
-        for call in on.transform_loss:
-            loss = call(loss)
-        for call in on.on_before_backward:
-            call(loss)
-        loss.backward(**options)
-        for call in on.on_after_backward:
-            call()
+        self._differentiate(loss, **options)
 
     def manual_step(self, optimizer: Optimizer, loss: Any) -> None:
         """Update for `ManualOptimizer.step`."""
-        self.precision.unscale(optimizer)
-        self._step_optimizer(self.module, optimizer, loss)
+        self.active = [optimizer]
+        self._apply(self.module, loss)
 
     _next: Callable[..., Any] = staticmethod(next)

@@ -12,11 +12,13 @@ from minitorch.callbacks.core.device import DevicePlacement
 from minitorch.callbacks.core.finite import FiniteGradients
 from minitorch.callbacks.core.flight import FlightCheck
 from minitorch.callbacks.core.metric_log import MetricLog
+from minitorch.callbacks.core.micro_batches import MicroBatches
 from minitorch.callbacks.core.modes import Modes
 from minitorch.callbacks.core.precision import Precision
 from minitorch.callbacks.core.progress import ProgressCounters
 from minitorch.callbacks.core.reload import ReloadLoaders
 from minitorch.callbacks.core.schedules import Schedules
+from minitorch.callbacks.core.unused import UnusedParameters
 from minitorch.callbacks.core.waits import HostReads, LoaderWait, SlowModes
 from minitorch.callbacks.core.zero_grad import ZeroGrad
 
@@ -31,12 +33,14 @@ __all__ = [
     "HostReads",
     "LoaderWait",
     "MetricLog",
+    "MicroBatches",
     "Modes",
     "Precision",
     "ProgressCounters",
     "ReloadLoaders",
     "Schedules",
     "SlowModes",
+    "UnusedParameters",
     "ZeroGrad",
 ]
 
@@ -48,11 +52,13 @@ CORE: tuple[type[Callback], ...] = (
     ZeroGrad,
     Modes,
     FlightCheck,
+    UnusedParameters,
     LoaderWait,
     HostReads,
     SlowModes,
     Precision,
     Accumulation,
+    MicroBatches,
     MetricLog,
     Schedules,
     FiniteGradients,

@@ -12,6 +12,7 @@ from minitorch.errors import TrainerError
 from minitorch.ops.primitive import wrap
 
 if TYPE_CHECKING:
+    from minitorch.optim import Optimizer
     from minitorch.trainer import TaskModule, Trainer
 
 
@@ -22,7 +23,10 @@ class Accumulation(Callback):
     Σ n_i ∇l_i / Σ n_i, also for unequal batches and a short last window. n_i is the count that
     training_step returns: `{"loss": loss, "count": n_tokens}`; without one, what a cross_entropy
     that is returned as it is divides by (targets that count, with their weights), else the batch
-    size.
+    size. With several optimizers each has its own losses and counts.
+
+    Attributes:
+        weight: n_i / n_1 of the loss that was weighted last.
     """
 
     order = Order.TRANSFORM
@@ -30,8 +34,10 @@ class Accumulation(Callback):
     def __init__(self) -> None:
         self._batches: int | None = None
         self._chosen: int | None = None
-        self._first_count: Any = 0.0  # numbers, or tensors on a GPU, which nobody reads
-        self._total: Any = 0.0
+        self._split = False
+        # By optimizer: its first count and total weight; tensors on a GPU, which nobody reads.
+        self._sums: dict[int, tuple[Any, Any]] = {}
+        self.weight: Any = 1.0
 
     @property
     def state_key(self) -> str:
@@ -42,9 +48,15 @@ class Accumulation(Callback):
         """Batches in a full window."""
         return 1 if self._batches is None else self._batches
 
+    @property
+    def at_once(self) -> bool:
+        """Every loss is followed by its update: no other batch or part of it adds to it."""
+        return self.batches == 1 and not self._split
+
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if self._batches is None:
             self._batches = trainer.settings.accumulate_grad_batches
+        self._split = trainer.settings.on_out_of_memory == "split"
 
     def set_batches(self, trainer: Trainer, batches: int) -> None:
         """Changes the window from the next one on, also in runs resumed from here.
@@ -62,38 +74,56 @@ class Accumulation(Callback):
         trainer.rewire()
 
     def listens(self, event: str) -> bool:
-        if event in ("transform_loss", "on_window_end"):
-            return self.batches > 1
+        if event in ("on_window_start", "transform_loss", "on_window_end"):
+            return not self.at_once
         return super().listens(event)
+
+    def on_window_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._sums = {}
 
     def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
         own = None
         if not trainer.counted:
             own = mean_count(loss, scaled=trainer.precision.scaler is not None)
         count: Any = float(trainer.loss_count) if own is None else own
-        if trainer.position.window == 0:
-            self._first_count, self._total = count, 0.0
-        weight = count / self._first_count
-        self._total += weight
+        place = _place(trainer, trainer.active[0])
+        first, total = self._sums.get(place, (count, 0.0))
+        self.weight = weight = count / first
+        self._sums[place] = first, total + weight
         return loss if type(weight) is float and weight == 1.0 else loss * weight
 
     def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
-        if type(self._total) is float and self._total == 1.0:
-            return
-        with no_grad():
-            for parameter in module.parameters():
-                if parameter.grad is not None:
-                    parameter.grad.div_(self._total)
+        for optimizer in trainer.active:
+            _, total = self._sums.get(_place(trainer, optimizer), (0.0, 1.0))
+            if type(total) is float and total == 1.0:
+                continue
+            with no_grad():
+                for group in optimizer.param_groups:
+                    for parameter in group["params"]:
+                        if parameter.grad is not None:
+                            parameter.grad.div_(total)
+
+    def snapshot(self) -> dict[int, tuple[Any, Any]]:
+        """The sums of the window so far, for `restore`."""
+        return dict(self._sums)
+
+    def restore(self, snapshot: dict[int, tuple[Any, Any]]) -> None:
+        """Goes back to sums that `snapshot` gave."""
+        self._sums = dict(snapshot)
 
     def state_dict(self) -> dict[str, Any]:
-        window = {"first": self._first_count, "total": self._total}
-        return {"batches": self.batches, "chosen": self._chosen, **window}
+        sums = [[place, *both] for place, both in self._sums.items()]
+        return {"batches": self.batches, "chosen": self._chosen, "sums": sums}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._first_count, self._total = state_dict["first"], state_dict["total"]
-        self._chosen = state_dict.get("chosen")
+        self._sums = {place: (first, total) for place, first, total in state_dict["sums"]}
+        self._chosen = state_dict["chosen"]
         if self._chosen is not None:
             self._batches = self._chosen
+
+
+def _place(trainer: Trainer, optimizer: Optimizer) -> int:
+    return trainer.optimizers.index(optimizer) if trainer.named else 0
 
 
 def mean_count(loss: Tensor, *, scaled: bool = False) -> Any:

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core.finite import not_finite
-from minitorch.errors import ArgumentError, TrainerError
+from minitorch.errors import ArgumentError
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer import TaskModule, Trainer
 
+_LIMIT = "gradient_clip_val"
+
 
 class GradientClipping(Callback):
     """Clips by norm or value at `Order.DECIDE`: callbacks before it see the unclipped gradients.
+
+    A parameter group with a limit of its own, `{"params": ..., "gradient_clip_val": 0.5}`, is
+    clipped by itself, the other groups of its optimizer together to the limit of the Trainer.
 
     A norm that is not finite ends the run and names the parameters (under a loss scaler such an
     update is skipped anyway); the weights stay those of the last good update.
@@ -32,8 +37,20 @@ class GradientClipping(Callback):
 
     def listens(self, event: str) -> bool:
         if event == "on_before_optimizer_step":
-            return self._active
+            trainer = self._trainer
+            optimizers = [] if trainer is None else trainer.optimizers
+            return self._active or any(_LIMIT in g for o in optimizers for g in o.param_groups)
         return super().listens(event)
+
+    def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
+        for optimizer in trainer.optimizers:
+            for group in optimizer.param_groups:
+                limit = group.get(_LIMIT, 1.0)
+                if type(limit) not in (int, float) or not limit > 0:
+                    raise ArgumentError(
+                        f"configure_optimizers: {_LIMIT} of a parameter group must be a number > "
+                        f"0. Got {limit!r}. Leave it out for the limit of the Trainer."
+                    )
 
     def on_before_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
@@ -42,7 +59,7 @@ class GradientClipping(Callback):
         algorithm = settings.gradient_clip_algorithm or "norm"
         if self._overridden:
             module.configure_gradient_clipping(optimizer, settings.gradient_clip_val, algorithm)
-        elif settings.gradient_clip_val is not None:
+        else:
             self.clip(trainer, module, optimizer, settings.gradient_clip_val, algorithm)
 
     def chosen(self, trainer: Trainer, limit: float | None, algorithm: str | None) -> Any:
@@ -67,27 +84,43 @@ class GradientClipping(Callback):
         trainer: Trainer,
         module: TaskModule,
         optimizer: Optimizer,
-        limit: float,
+        limit: float | None,
         algorithm: str,
     ) -> None:
         """Clips the gradients of an optimizer's parameters in place, without their loss scale.
 
         Args:
-            limit: Largest norm, or largest absolute value.
+            limit: Largest norm, or largest absolute value, for groups without a limit of their own.
             algorithm: "norm" or "value".
 
         Raises:
             TrainerError: The gradient norm is not finite.
         """
+        trainer.precision.unscale(optimizer)
+        together: list[Any] = []
+        for group in optimizer.param_groups:
+            if _LIMIT not in group:
+                together += group["params"]
+            elif not self._clip_all(group["params"], group[_LIMIT], algorithm):
+                self._refuse(trainer, module)
+        if limit is not None and together and not self._clip_all(together, limit, algorithm):
+            self._refuse(trainer, module)
+
+    @staticmethod
+    def _clip_all(parameters: list[Any], limit: float, algorithm: str) -> bool:
+        """Clips them together; False if their norm is not finite."""
         from minitorch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-        trainer.precision.unscale(optimizer)
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
         if algorithm == "value":
             clip_grad_value_(parameters, limit)
-            return
+            return True
         try:
             clip_grad_norm_(parameters, limit, error_if_nonfinite=True)
-        except RuntimeError as error:
-            if trainer.precision.scaler is None:
-                raise TrainerError(not_finite(trainer, module)) from error
+        except RuntimeError:
+            return False
+        return True
+
+    @staticmethod
+    def _refuse(trainer: Trainer, module: TaskModule) -> None:
+        if trainer.precision.scaler is None:  # or it leaves the update out
+            trainer.finite.on_bad_gradients(trainer, not_finite(trainer, module))

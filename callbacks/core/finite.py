@@ -22,9 +22,13 @@ class FiniteGradients(Callback):
     One pass of g·g over the gradients, about a hundredth of a step. On a GPU it runs
     every `log_every_n_steps` updates, because reading the answer waits for the device. Under a loss
     scaler such updates are skipped instead; clipping by norm checks by itself.
+
+    Attributes:
+        every_batch: Look at every batch on a GPU, too.
     """
 
     order = Order.DECIDE
+    every_batch = False
 
     def __init__(self) -> None:
         self._active = True
@@ -46,7 +50,7 @@ class FiniteGradients(Callback):
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
         on_host = trainer.placement.device.type == "cpu"
-        if not on_host and trainer.global_step % (trainer.log_every_n_steps or 50):
+        if not on_host and trainer.global_step % trainer._check_every:
             return
         total: Any = 0.0
         for group in optimizer.param_groups:
@@ -56,7 +60,15 @@ class FiniteGradients(Callback):
                     total = total + flat.dot(flat)
         value = float(total if on_host or type(total) is float else backend.to_host(total))
         if not math.isfinite(value) and any(has_bad(p.grad) for p in module.parameters()):
-            raise TrainerError(not_finite(trainer, module))
+            self.on_bad_gradients(trainer, not_finite(trainer, module))
+
+    def on_bad_loss(self, trainer: Trainer, text: str) -> None:
+        """A loss is not finite; `text` is the error's."""
+        raise TrainerError(text)
+
+    def on_bad_gradients(self, trainer: Trainer, text: str) -> None:
+        """Gradients are not finite; `text` is the error's."""
+        raise TrainerError(text)
 
 
 def not_finite(trainer: Trainer, module: TaskModule) -> str:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minitorch import backend
+from minitorch import backend, finfo
 from minitorch.autograd.mode import note_lines
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core import recorded as graph
 from minitorch.callbacks.core.nested import leaves
+from minitorch.callbacks.core.unused import shown
 from minitorch.callbacks.core.watch import Watch
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ _EVALUATION = frozenset(("on_validation_batch_start", "on_validation_batch_end")
 
 
 class FlightCheck(Callback):
-    """Verifies the first update: every trainable parameter is registered, reached by the loss,
-    changed by the update; shapes, kinds and widths on the way are as they must be.
+    """Verifies the first update of each optimizer: its parameters are registered and changed by it;
+    shapes, kinds and widths on the way are as they must be.
 
     In the first batch every operation notes the line that called it, so that messages can name it.
     After the first update one look per loss is left: for gradients that a backward inside of the
@@ -46,10 +47,12 @@ class FlightCheck(Callback):
         self._before: dict[str, Any] = {}
         self._batches = 0
         self._updates = 0
+        self._updated: set[int] = set()
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         self._on = self._flying = self._evaluating = stage == "fit" and trainer.checks.on
         self._batches = self._updates = 0
+        self._updated = set()
         self._watch = Watch(trainer)
 
     def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
@@ -88,8 +91,8 @@ class FlightCheck(Callback):
                 self._look(trainer, module, loss)
         elif trainer.position.global_step % _PROBE_EVERY == 0:
             graph.check_units(trainer, module, graph.Recorded(loss))
-        if trainer.position.window == 0 and module.automatic_optimization:
-            for optimizer in trainer.optimizers:
+        if trainer.position.learned == 0 and module.automatic_optimization:
+            for optimizer in trainer.active:
                 for group in optimizer.param_groups:
                     for parameter in group["params"]:
                         if parameter._grad is not None:
@@ -129,8 +132,6 @@ class FlightCheck(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
-        if module.automatic_optimization:
-            self._refuse_unused(trainer)
         params = [p for group in optimizer.param_groups for p in group["params"]]
         had = [p for p in params if p.requires_grad and id(p) not in self._missing_ids()]
         if had and all(p._grad is None for p in had) and not trainer.checks.meant(_NO_EFFECT):
@@ -159,11 +160,12 @@ class FlightCheck(Callback):
             if reach and np.array_equal(before, _sample(p))
         ]
         self._before = {}
+        self._updated.add(id(optimizer))
         if still and not trainer.checks.meant(_NO_EFFECT, still[0]):
             trainer.checks.error(
                 _NO_EFFECT,
                 "optimizer step: an update must change what has a gradient. Got the same values "
-                f"as before in {_shown(still)}. Look for a learning rate that is too small for "
+                f"as before in {shown(still)}. Look for a learning rate that is too small for "
                 "these weights, an optimizer_step that does not step, or an optimizer of other "
                 "objects.",
             )
@@ -174,12 +176,16 @@ class FlightCheck(Callback):
         self._end_recording()
         if trainer.position.global_step == self._updates:
             return
-        if module.automatic_optimization or not self._missing:
+        if module.automatic_optimization:
+            landed = all(id(optimizer) in self._updated for optimizer in trainer.optimizers)
+        else:
+            landed = not self._missing
+        if landed:
             self._flying = False
             trainer.rewire()
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
-        if not self._flying:
+        if not self._flying or trainer.named:
             return
         self._flying = False
         if not module.automatic_optimization:
@@ -195,21 +201,6 @@ class FlightCheck(Callback):
                 "training_step: manual optimization steps by itself. Got no update in a whole "
                 "epoch. Call self.manual_backward(loss) and self.optimizers().step().",
             )
-        self._refuse_unused(trainer)
-
-    def _refuse_unused(self, trainer: Trainer) -> None:
-        unused = [n for n in self._missing if not trainer.checks.meant("unused-params", n)]
-        if not unused:
-            return
-        owners = dict.fromkeys(name.rpartition(".")[0] for name in unused)
-        patterns = ", ".join(f'"{owner}.*"' if owner else '"*"' for owner in list(owners)[:8])
-        trainer.checks.error(
-            "unused-params",
-            "training_step: every trainable parameter must take part in the loss. Got no gradient "
-            f"for {_shown(unused)}. Use them, freeze them with requires_grad_(False), or remove "
-            "them; what is computed before a step begins is a constant in it. If it is meant: "
-            f'@intended("unused-params", {patterns}) on training_step.',
-        )
 
     # The first batches of validation.
 
@@ -256,7 +247,7 @@ def _reach(tensor: Any, lr: float) -> bool:
     """Whether the gradient is large enough for lr times it to be seen in the values at all."""
     step = np.abs(_sample(tensor._grad).astype(np.float64)).max(initial=0.0) * float(lr)
     values = np.abs(_sample(tensor).astype(np.float64)).max(initial=0.0)
-    return bool(step > 1e-6 * values)
+    return bool(step > max(1e-6, 2 * finfo(tensor.dtype).eps) * values)
 
 
 def _sizes(batch: Any) -> set[int]:
@@ -267,8 +258,3 @@ def _whole_numbers(batch: Any) -> list[Any]:
     """The batch's arrays of tokens: whole numbers with two axes."""
     arrays = [getattr(leaf, "_array", leaf) for leaf in leaves(batch)]
     return [backend.to_host(a) for a in arrays if a.dtype.kind in "iu" and a.ndim == 2]
-
-
-def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more

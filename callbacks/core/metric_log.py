@@ -18,7 +18,12 @@ from minitorch.callbacks.core.metric import (
     scalar,
     to_float,
 )
-from minitorch.callbacks.core.metric_objects import MetricObjects, batch_value, is_metric
+from minitorch.callbacks.core.metric_objects import (
+    Kept,
+    MetricObjects,
+    batch_value,
+    is_metric,
+)
 from minitorch.errors import ArgumentError, TrainerError
 
 if TYPE_CHECKING:
@@ -62,6 +67,9 @@ class MetricLog(Callback):
         self._stamp = 0
         self._window = 0
         self._kept: list[tuple[Metric, dict[str, Any]]] = []
+        self._mark = 0
+        self._objects_before: Kept = []
+        self._objects_at_mark: Kept = []
         self._partial: dict[str, int] = {}
         self._objects = MetricObjects()
         self._silent = False
@@ -141,16 +149,33 @@ class MetricLog(Callback):
     def begin_window(self) -> None:
         """From here on each training metric is kept as it was before its first new value."""
         self._window += 1
-        self._kept = []
-        self._objects.keep()
+        self._kept, self._mark = [], 0
+        kept = self._objects.kept() if self._objects.found else []
+        self._objects_before = self._objects_at_mark = kept
+
+    def begin_batch(self) -> None:
+        """Begins a further batch of a window, that can be taken back alone."""
+        self._window += 1
+        self._mark = len(self._kept)
+        self._objects_at_mark = self._objects.kept()
 
     def rewind_window(self) -> None:
         """Takes back what training logged since `begin_window`."""
-        for metric, state in self._kept:
+        self._rewind(0)
+        self._objects.rewind(self._objects_before)
+        self.begin_window()
+
+    def rewind_batch(self) -> None:
+        """Takes back what training logged since `begin_window` or `begin_batch`."""
+        self._rewind(self._mark)
+        self._objects.rewind(self._objects_at_mark)
+        self._window += 1
+
+    def _rewind(self, mark: int) -> None:
+        for metric, state in reversed(self._kept[mark:]):
             for key, value in state.items():
                 setattr(metric, key, value)
-        self._objects.rewind()
-        self.begin_window()
+        del self._kept[mark:]
 
     def _keep(self, metric: Metric) -> None:
         metric.window = self._window
@@ -248,6 +273,17 @@ class MetricLog(Callback):
         self.final = False
         for metric in self._table.values():
             metric.reset()
+
+    def end_loader(self) -> None:
+        """Reads the metric objects that one of several loaders fed; the next may feed them anew."""
+        if not self.suffix:
+            return
+        for metric in self._table.values():
+            value = metric.aggregate() if metric.source is not None else None
+            if metric.source is not None:
+                metric.reset()
+            if value is not None and metric.on_epoch:
+                metric.add(value, 1.0)
 
     def _flush_steps(self, trainer: Trainer, step: int) -> None:
         self._flushed = step

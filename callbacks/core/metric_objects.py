@@ -10,6 +10,8 @@ from minitorch.errors import TrainerError
 
 _HOME = "minitorch.metrics.metric"
 
+Kept = list[tuple[Any, dict[str, Any]]]
+
 
 def is_metric(value: Any) -> bool:
     """True for metric objects; there are none before their package is loaded."""
@@ -38,7 +40,6 @@ class MetricObjects:
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
-        self._kept: list[tuple[Any, dict[str, Any]]] = []
 
     def find(self, module: Any) -> None:
         """Looks for them."""
@@ -48,13 +49,14 @@ class MetricObjects:
         """The attribute that holds a metric object; None if there is none."""
         return next((path for path, held in self.found.items() if held is source), None)
 
-    def keep(self) -> None:
-        """Keeps their states, to be able to go back to them; updates replace and never write."""
-        self._kept = [(held, dict(vars(held))) for held in self.found.values()]
+    def kept(self) -> Kept:
+        """Their states, to be able to go back to them; updates replace and never write."""
+        return [(held, dict(vars(held))) for held in self.found.values()]
 
-    def rewind(self) -> None:
-        """Goes back to the states that were kept."""
-        for held, state in self._kept:
+    @staticmethod
+    def rewind(kept: Kept) -> None:
+        """Goes back to states that were kept."""
+        for held, state in kept:
             vars(held).update(state)
 
     def state_dict(self) -> dict[str, Any]:

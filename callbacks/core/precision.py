@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from minitorch.trainer import TaskModule, Trainer
 
 _NO_CONTEXT = contextlib.nullcontext()
+_NO_EFFECT = "update-had-no-effect"
+_STORED = {"64": dtypes.float64, "16-true": dtypes.float16, "bf16-true": dtypes.bfloat16}
 
 
 class Precision(Callback):
-    """ "32", "64", "16-mixed" (autocast to float16 with a dynamic loss scale) or "bf16-mixed".
+    """ "32", "64", "16-mixed" (autocast to float16 with a dynamic loss scale), "bf16-mixed",
+    "16-true" or "bf16-true" (weights and activations in the half type).
 
-    Weights and optimizer state are never stored in half precision. The order is fixed: scale,
-    backward, unscale, average, clip, step, adapt the scale; schedules count applied updates only.
+    Updates are never lost to rounding: with the mixed ones weights are float32, with the true ones
+    the optimizer keeps a float32 copy of each weight, beside float32 state, and rounds it to the
+    weight. The order is fixed: scale, backward, unscale, average, clip, step, adapt the scale;
+    schedules count applied updates only. A run in which the scaler left out every update is an
+    error, one in which it left out most of them a warning.
     """
 
     order = Order.TRANSFORM
@@ -34,6 +40,7 @@ class Precision(Callback):
         self._previous_dtype: Any = None
         self._unscaled: set[int] = set()
         self._stepped: set[int] = set()
+        self._start = (0, 0)
 
     @property
     def state_key(self) -> str:
@@ -41,7 +48,12 @@ class Precision(Callback):
 
     @property
     def input_dtype(self) -> dtypes.dtype:
-        """Dtype that floating batches are cast to."""
+        """Dtype of the weights, and that floating batches are cast to."""
+        return _STORED.get(self.name, dtypes.float32)
+
+    @property
+    def widest(self) -> dtypes.dtype:
+        """The widest float that a step may compute in: half types are summed in float32."""
         return dtypes.float64 if self.name == "64" else dtypes.float32
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
@@ -62,7 +74,8 @@ class Precision(Callback):
                 self.scaler = GradScaler(trainer.device.type)
                 if self._saved_scaler is not None:
                     self.scaler.load_state_dict(self._saved_scaler)
-
+        elif self.name.endswith("-true"):
+            self._context = _DefaultDtype(self.input_dtype)
         if trainer.device.type != "cpu":
             self._context = _On(trainer.device, self._context)
 
@@ -72,7 +85,7 @@ class Precision(Callback):
             self._previous_dtype = None
 
     def listens(self, event: str) -> bool:
-        if event in ("transform_loss", "on_window_end"):
+        if event in ("transform_loss", "on_window_end", "on_train_start", "on_train_end"):
             return self.scaler is not None
         if event == "on_train_batch_end":
             trainer = self._trainer
@@ -84,12 +97,31 @@ class Precision(Callback):
         """The context that every step of the module runs in."""
         return self._context
 
+    def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._start = self.scaler.skipped_steps, sum(o.updates for o in trainer.optimizers)
+
+    def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
+        skipped = self.scaler.skipped_steps - self._start[0]
+        applied = sum(o.updates for o in trainer.optimizers) - self._start[1]
+        if skipped <= applied or trainer.checks.meant(_NO_EFFECT):
+            return
+        text = (
+            f"precision: updates must be applied. Got {applied} in this run, and {skipped} that "
+            "the loss scaler left out because gradients overflowed in float16: it begins at 65536 "
+            f"and halves after each, to {self.scaler.get_scale():g} now. Train longer, make the "
+            'loss smaller (a mean, not a sum), or use precision="bf16-mixed".'
+        )
+        if applied or trainer.fast_dev_run or trainer._end[0] != "completed":
+            trainer.checks.warn(_NO_EFFECT, text)
+        else:
+            trainer.checks.error(_NO_EFFECT, text)
+
     def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
         scaled: Tensor = self.scaler.scale(loss)
         return scaled
 
     def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
-        for optimizer in trainer.optimizers:
+        for optimizer in trainer.active:
             self.unscale(optimizer)
 
     def unscale(self, optimizer: Optimizer) -> None:
@@ -133,9 +165,14 @@ class Precision(Callback):
         module.optimizer_step(*place, scaled, lambda: loss)
         self._unscaled.discard(id(optimizer))
         self._stepped.add(id(optimizer))
-        if module.automatic_optimization:
+        if module.automatic_optimization and optimizer is trainer.active[-1]:
             self._adapt(trainer)
         return optimizer.updates != before
+
+    def close_round(self, trainer: Trainer) -> None:
+        """Ends the round of an update that is left out: what its gradients said counts."""
+        if self._unscaled or self._stepped:
+            self._adapt(trainer)
 
     def _adapt(self, trainer: Trainer) -> None:
         position, scale = trainer.position, self.scaler.get_scale()
@@ -168,6 +205,21 @@ class Precision(Callback):
             )
         if self.scaler is not None and self._saved_scaler is not None:
             self.scaler.load_state_dict(self._saved_scaler)
+
+
+class _DefaultDtype:
+    """The context of a step whose new tensors are as wide as its weights."""
+
+    def __init__(self, dtype: dtypes.dtype) -> None:
+        self._dtype = dtype
+        self._before = dtypes.float32
+
+    def __enter__(self) -> None:
+        self._before = dtypes.get_default_dtype()
+        dtypes.set_default_dtype(self._dtype)
+
+    def __exit__(self, *exc: Any) -> None:
+        dtypes.set_default_dtype(self._before)
 
 
 class _On:

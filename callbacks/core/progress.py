@@ -19,6 +19,9 @@ class ProgressCounters(Callback):
 
     `global_step` counts applied updates, as the optimizers count them themselves: whoever calls
     `step`, and if nobody does. One batch counts once however many optimizers step.
+
+    Attributes:
+        skipped: How many batches, updates and epochs were left out on purpose, by reason.
     """
 
     order = Order.PREPARE
@@ -29,6 +32,7 @@ class ProgressCounters(Callback):
         self._counted = False
         self._batches = 0
         self._random: dict[str, Any] | None = None
+        self.skipped: dict[str, int] = {}
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._cuts = module.automatic_optimization
@@ -51,9 +55,12 @@ class ProgressCounters(Callback):
             state.recording = state.recording or 1  # whoever switched it off
             if self._cuts:
                 state.horizon = next_sequence()  # older results are constants from here on
+        trainer._differentiated = False
         if not trainer.position.window:
             self._random = random.state_dict()
             trainer.metric_log.begin_window()
+        elif batches:
+            trainer.metric_log.begin_batch()
 
     @property
     def random_before(self) -> dict[str, Any] | None:
@@ -68,13 +75,24 @@ class ProgressCounters(Callback):
         """
         position = trainer.position
         if self._count(trainer):
-            position.window = 0
+            position.window = position.learned = 0
+            position.windows += 1
             self._advance(trainer, self._batches)
             return
         position.rewind_window()
         if self._random is not None:
             random.load_state_dict(self._random)
             trainer.metric_log.rewind_window()
+
+    def count_skipped(self, reason: str) -> None:
+        """Counts something that was left out."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"skipped": dict(self.skipped)} if self.skipped else {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.skipped = dict(state_dict["skipped"])
 
     def _count(self, trainer: Trainer) -> bool:
         """Counts the update of this batch, once there is one; whether there is."""

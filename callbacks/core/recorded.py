@@ -157,7 +157,7 @@ def _was_unsqueezed(node: Node) -> bool:
 
 def check_widths(trainer: Trainer, recorded: Recorded) -> None:
     """No float width changes on the way to the loss, unless the line says so."""
-    wanted = trainer.precision.input_dtype.numpy
+    wanted = trainer.precision.widest.numpy
     for node in recorded.nodes:
         if node.op.name != "to" or node.params.get("source") != wanted:
             continue

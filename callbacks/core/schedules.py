@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from minitorch.trainer import TaskModule, Trainer
 
 
+_MANUAL = "manual-optimization-traps"
+
+
 @dataclass(slots=True)
 class LRSchedulerConfig:
     """A schedule and when it moves.
@@ -46,21 +49,59 @@ class Schedules(Callback):
     Schedules with interval "step" move right after an applied update (an update that the loss
     scaler skipped does not count), those with interval "epoch" at the end of an epoch, after its
     metrics are final and before checkpoints are written. A schedule that watches a metric moves
-    only when the metric has a new value.
+    only when the metric has a new value. Under manual optimization the task moves them; one that
+    stands still through an epoch and the hooks around it is a warning.
     """
 
     order = Order.REPORT
 
+    def __init__(self) -> None:
+        self._places: list[Any] = []
+
     def listens(self, event: str) -> bool:
         if event == "on_after_optimizer_step" and self._trainer is not None:
             return any(config.interval == "step" for config in self._trainer.lr_scheduler_configs)
+        if event in ("on_train_start", "on_train_epoch_start", "on_train_end"):
+            trainer = self._trainer
+            return trainer is not None and not trainer.module.automatic_optimization
         return super().listens(event)
+
+    def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._places = [config.scheduler.state_dict() for config in trainer.lr_scheduler_configs]
+
+    def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
+        """Manual optimization only: the epoch before is over with all its hooks."""
+        if trainer.position.epoch:
+            self._check_moved(trainer)
+
+    def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
+        """Manual optimization only."""
+        if trainer.position.epoch:
+            self._check_moved(trainer)
+
+    def _check_moved(self, trainer: Trainer) -> None:
+        if not trainer.position.global_step or trainer.checks.meant(_MANUAL):
+            return
+        for config, place in zip(trainer.lr_scheduler_configs, self._places, strict=True):
+            if repr(config.scheduler.state_dict()) == repr(place):
+                trainer.checks.warn(
+                    _MANUAL,
+                    "configure_optimizers: under manual optimization the task moves its schedules. "
+                    f"Got a {type(config.scheduler).__name__} that did not move in an epoch. Call "
+                    "self.lr_schedulers().step() in training_step or on_train_epoch_end, or use "
+                    "automatic optimization, which moves it; several optimizers are declared "
+                    "there by name.",
+                )
 
     def on_after_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
+        several = len(trainer.optimizers) > 1
+        count = optimizer.updates if several else trainer.position.global_step
         for config in trainer.lr_scheduler_configs:
-            if config.interval == "step" and not trainer.position.global_step % config.frequency:
+            if several and config.scheduler.optimizer is not optimizer:
+                continue
+            if config.interval == "step" and not count % config.frequency:
                 self.move(trainer, module, config)
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:

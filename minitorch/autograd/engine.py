@@ -134,6 +134,8 @@ class _Pass:
         if node.versions:
             node.check_versions()
         op, needed = node.op, self.needed
+        if needed is not None:  # rules of other inputs need not run
+            edges = [edge if edge is not None and edge in needed else None for edge in edges]
         if node.meta is None:
             saved = node.saved if not self.create_graph else _as_tensors(node, node.saved)
             gradients = _gradients(op, node, edges, g, saved)
@@ -142,10 +144,8 @@ class _Pass:
         owned = op.owns_gradients and (node.meta is None or "after" not in node.meta)
         shapes = node.shapes
         for i, edge in enumerate(edges):
-            if edge is None or (needed is not None and edge not in needed):
-                continue
             gi = gradients[i]
-            if gi is None:
+            if edge is None or gi is None:
                 continue
             if shapes is not None and gi.shape != shapes[i]:
                 gi = sum_to(gi, shapes[i])

@@ -18,9 +18,11 @@ from ..tensor import Tensor
 from .flat import gradient_runs
 
 Group = dict[str, Any]
-# Keys that a group may have beside its options: a label, and what schedules keep there.
+# Keys that a group may have beside its options: a label, what schedules keep there, and the limit
+# that the Trainer clips its gradients to.
 EXTRA_KEYS = frozenset(
-    "params names name initial_lr max_lr min_lr max_momentum base_momentum swa_lr".split()
+    "params names name initial_lr max_lr min_lr max_momentum base_momentum swa_lr "
+    "gradient_clip_val".split()
 )
 
 

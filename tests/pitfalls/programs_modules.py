@@ -193,6 +193,20 @@ def _() -> None:
     fit(task)
 
 
+@good("unused-params", "a branch that is taken now and then")
+def _() -> None:
+    class Branches(Regression):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rare = nn.Linear(3, 1)
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            loss = self.loss(batch)
+            return loss + self.rare(batch[0]).mean() if batch_idx == 4 else loss
+
+    fit(Branches(), max_epochs=2)
+
+
 @good("unused-params", "meant")
 def _() -> None:
     class Task(Regression):

@@ -19,6 +19,7 @@ from harness import (
 )
 
 import minitorch as mt
+from minitorch import nn
 
 
 @impossible("half-precision-optimizer-blowup")
@@ -35,6 +36,17 @@ def _() -> None:
     assert all(v.dtype == np.float32 and np.isfinite(v).all() for v in values.values())
 
 
+@impossible("half-precision-optimizer-blowup", "asked for")
+def _() -> None:
+    class Adam(Regression):
+        def configure_optimizers(self) -> Any:
+            return mt.optim.Adam(self.parameters(), lr=1e-3)
+
+    for precision in ("16-true", "bf16-true"):
+        values = trained(Adam(), precision=precision)
+        assert all(np.isfinite(v.astype(np.float32)).all() for v in values.values())
+
+
 @good("half-precision-optimizer-blowup")
 def _() -> None:
     fit(Regression(), precision="bf16-mixed")
@@ -49,6 +61,26 @@ def _() -> None:
 
     before = weights(Small())["net.0.weight"].astype(np.float32)
     assert not np.array_equal(trained(Small(), precision="bf16-mixed")["net.0.weight"], before)
+
+
+@impossible("low-precision-update-lost", "weights in bfloat16")
+def _() -> None:
+    class Constant(Regression):
+        """Each update moves the weight by a sixteenth of its last place."""
+
+        def __init__(self) -> None:
+            super().__init__(lr=2.0**-12)
+            self.net = nn.Linear(3, 1, bias=False)
+            nn.init.ones_(self.net.weight)
+
+        def loss(self, batch: Any) -> Any:
+            return self.net.weight.sum()
+
+        def configure_optimizers(self) -> Any:
+            return mt.optim.SGD(self.parameters(), lr=self.hparams.lr)
+
+    values = trained(Constant(), precision="bf16-true", max_epochs=8)
+    assert (values["net.weight"].astype(np.float32) == 1 - 48 * 2.0**-12).all()
 
 
 @good("low-precision-update-lost")

@@ -17,6 +17,7 @@ from harness import (
     steps,
     trained,
     warns,
+    weights,
 )
 
 import minitorch as mt
@@ -415,11 +416,67 @@ def _() -> None:
     fit(Classifier())
 
 
+class Gan(Regression):
+    """Two optimizers, declared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = nn.Linear(1, 1)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        guess = self(batch[0])
+        yield "critic", F.mse_loss(self.other(guess.detach()), batch[1])
+        yield "net", -self.other(guess).mean()
+
+    def configure_optimizers(self) -> Any:
+        rates = {"critic": self.other, "net": self.net}
+        return {n: mt.optim.SGD(part.parameters(), lr=0.1) for n, part in rates.items()}
+
+
+@impossible("manual-optimization-traps")
+def _() -> None:
+    """Nothing is left to forget: the same steps by hand."""
+    ours, task = trained(Gan()), Gan()
+    rates = task.configure_optimizers()
+    for batch in loader():
+        guess = task(batch[0])
+        losses = {"critic": lambda b=batch, g=guess: F.mse_loss(task.other(g.detach()), b[1])}
+        losses["net"] = lambda g=guess: -task.other(g).mean()
+        for name, loss in losses.items():
+            rates[name].zero_grad()
+            loss().backward()
+            rates[name].step()
+    assert_same(ours, weights(task))
+
+
 @impossible("manual-optimization-traps", "counters")
 def _() -> None:
-    raise NotImplementedError("several optimizers are not declared yet")
+    assert fit(Gan()).global_step == 6
+
+
+@warns("manual-optimization-traps", r"Got a StepLR that did not move in an epoch", "schedule")
+def _() -> None:
+    class Scheduled(Manual):
+        def configure_optimizers(self) -> Any:
+            optimizer = mt.optim.SGD(self.parameters(), lr=0.01)
+            return [optimizer], [mt.optim.lr_scheduler.StepLR(optimizer, 1)]
+
+    fit(Scheduled(), max_epochs=2)
 
 
 @good("manual-optimization-traps")
 def _() -> None:
     assert fit(Manual()).global_step == 6
+
+
+@good("manual-optimization-traps", "a schedule that moves")
+def _() -> None:
+    class Moves(Manual):
+        def on_train_epoch_end(self) -> None:
+            self.lr_schedulers().step()
+
+        def configure_optimizers(self) -> Any:
+            optimizer = mt.optim.SGD(self.parameters(), lr=0.01)
+            return [optimizer], [mt.optim.lr_scheduler.StepLR(optimizer, 1)]
+
+    fit(Moves(), max_epochs=2)

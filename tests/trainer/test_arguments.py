@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "order": ({"min_epochs": 3, "max_epochs": 2}, r"min_epochs must be ≤ max_epochs. Got 3 > 2"),
     "window": ({"accumulate_grad_batches": 0}, r"accumulate_grad_batches must be an integer ≥ 1"),
     "precision": ({"precision": "8"}, r'precision must be one of "32".*Got \'8\''),
-    "half weights": ({"precision": "16-true"}, r"Weights stay in float32"),
+    "half weights": ({"precision": "8-true"}, r'"16-true", "bf16-true". Got \'8-true\'.'),
     "clip": ({"gradient_clip_val": -1.0}, r"gradient_clip_val must be a number > 0. Got -1.0"),
     "algorithm": ({"gradient_clip_algorithm": "l2"}, r'must be "norm" or "value". Got \'l2\''),
     "share": ({"limit_val_batches": 1.5}, r"limit_val_batches must be a share in \[0.0, 1.0\]"),

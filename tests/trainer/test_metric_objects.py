@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy_tasks import Regression, arrays, fit, quiet
+from toy_tasks import Regression, arrays, fit, loader, quiet
 
 import minitorch as mt
 from minitorch import metrics as M
@@ -91,6 +91,24 @@ def test_logged_at_the_end_of_the_epoch() -> None:
     result = fit(Late(on_step=False, on_epoch=True), data(), data(), max_epochs=2)
     expected = root([y for _, y in data()], 2.0)
     assert [v for _, v in result.history["val/rms"]] == pytest.approx([expected] * 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("on_step", [False, True])
+def test_one_object_measures_several_loaders_one_after_the_other(on_step: bool) -> None:
+    class Several(Measured):
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            error = self.others["val"]
+            error.update(batch[1] * (2 + dataloader_idx), batch[1])
+            self.log("val/rms", error, on_epoch=True)
+
+    task = Several(on_step=on_step, on_epoch=True, call=on_step)
+    loaders = [loader(8), loader(12)]
+    result = fit(task, data(), loaders, max_epochs=2)
+    for index, held_out in enumerate(loaders):
+        expected = root([y for _, y in held_out], 1.0 + index)
+        values = [v for _, v in result.history[f"val/rms/dataloader_idx_{index}"]]
+        assert values == pytest.approx([expected] * 2, rel=1e-6)
+    assert task.others["val"].updates == 0
 
 
 class SaveAt(Callback):

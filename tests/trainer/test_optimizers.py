@@ -197,6 +197,44 @@ def test_clipping_bounds_the_update(algorithm: str) -> None:
     assert norms.before[0] > 10 * limit
 
 
+@pytest.mark.parametrize("algorithm", ["norm", "value"])
+@pytest.mark.parametrize("limit", [None, 0.25])
+def test_groups_have_limits_of_their_own(algorithm: str, limit: float | None) -> None:
+    class Grouped(Regression):
+        def configure_optimizers(self) -> Any:
+            bias = {"params": [self.linear.bias], "gradient_clip_val": 0.01}
+            return mt.optim.SGD([{"params": [self.linear.weight]}, bias], lr=1.0)
+
+    found: list[Any] = []
+    for options in ({}, {"gradient_clip_val": limit, "gradient_clip_algorithm": algorithm}):
+        mt.manual_seed(1)
+        task: Any = Grouped() if options else Regression(lr=1.0)
+        before = weights(task)
+        fit(task, loader(8, 8, shuffle=False), max_epochs=1, **options)
+        found.append({name: before[name] - value for name, value in weights(task).items()})
+    free, clipped = found
+    expected = {"linear.bias": 0.01, "linear.weight": limit}
+    for name, most in expected.items():
+        step = free[name]
+        if most is not None:
+            largest = np.linalg.norm(step) if algorithm == "norm" else 1.0
+            step = (
+                step * min(1.0, most / largest)
+                if algorithm == "norm"
+                else np.clip(step, -most, most)
+            )
+        np.testing.assert_allclose(clipped[name], step, rtol=1e-4)
+
+
+def test_a_limit_of_a_group_is_a_number() -> None:
+    class Grouped(Regression):
+        def configure_optimizers(self) -> Any:
+            return mt.optim.SGD([{"params": self.parameters(), "gradient_clip_val": 0}], lr=1.0)
+
+    with pytest.raises(ArgumentError, match=r"gradient_clip_val of a parameter group must be"):
+        fit(Grouped(), max_epochs=1)
+
+
 def test_own_clipping_replaces_the_trainers() -> None:
     seen: list[Any] = []
 

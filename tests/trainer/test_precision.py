@@ -11,7 +11,7 @@ from toy_tasks import Regression, fit, loader, quiet, weights
 import minitorch as mt
 from minitorch import nn
 from minitorch.callbacks import Callback
-from minitorch.errors import TrainerError
+from minitorch.errors import PitfallWarning, TrainerError
 from minitorch.trainer import TaskModule
 
 
@@ -40,6 +40,8 @@ PRECISIONS = {
     16: (F16, F32, F32),
     "bf16-mixed": (BF16, F32, F32),
     "bf16": (BF16, F32, F32),
+    "16-true": (F16, F16, F16),
+    "bf16-true": (BF16, BF16, BF16),
 }
 
 
@@ -179,3 +181,69 @@ def test_manual_losses_of_a_batch_have_one_scale() -> None:
 def test_overflow_at_the_smallest_scale_is_an_error() -> None:
     with pytest.raises(TrainerError, match=r"even at the loss scale 1 .*no matter of scaling"):
         fit(Overflow(99), loader(24), max_epochs=9, precision="16-mixed")
+
+
+@pytest.mark.parametrize("precision", ["16-true", "bf16-true"])
+class TestHalfWeights:
+    """Weights of a half type are the rounded copies of float32 ones in the optimizer."""
+
+    def test_updates_add_up_below_the_last_place(self, precision: str) -> None:
+        class Constant(Small):
+            def __init__(self) -> None:
+                super().__init__()
+                nn.init.ones_(self.linear.weight)
+
+            def training_step(self, batch: Any, batch_idx: int) -> Any:
+                return self.linear.weight.sum() + 0.0 * self.loss(batch)
+
+            def configure_optimizers(self) -> Any:
+                return mt.optim.SGD(self.parameters(), lr=2.0**-14)
+
+        task = Constant()
+        fit(task, loader(64), max_epochs=16, precision=precision)
+        expected = np.float32(1 - 256 * 2.0**-14)
+        assert (task.linear.weight.detach().float().numpy() == expected).all()
+        state = task.trainer.optimizers[0].state[task.linear.weight]
+        assert state["master"].dtype == F32
+
+    def test_a_run_resumes_exactly(self, precision: str, tmp_path: Any) -> None:
+        class Save(Callback):
+            def on_train_batch_end(self, trainer: Any, *rest: Any) -> None:
+                if trainer.position.batches == 5:
+                    trainer.save_checkpoint(tmp_path / "x.ckpt")
+
+        class Adam(Regression):
+            def configure_optimizers(self) -> Any:
+                return mt.optim.Adam(self.parameters(), lr=1e-3)
+
+        options: dict[str, Any] = {"precision": precision, "accumulate_grad_batches": 2}
+        whole, again = Adam(), Adam()
+        one = fit(whole, max_epochs=2, callbacks=Save(), **options)
+        trainer = quiet(max_epochs=2, callbacks=Save(), **options)
+        two = trainer.fit(again, loader(), ckpt_path=tmp_path / "x.ckpt")
+        assert one.history == two.history
+        for name, value in weights(whole).items():
+            np.testing.assert_array_equal(value, weights(again)[name])
+
+    def test_follows_float32(self, precision: str) -> None:
+        losses = []
+        for name in ("32", precision):
+            mt.manual_seed(4)
+            result = fit(Regression(), loader(24, shuffle=False), max_epochs=4, precision=name)
+            losses.append(result.history["train/loss_epoch"][-1][1])
+        assert losses[1] == pytest.approx(losses[0], rel=0.2, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"max_epochs": 1}, True), ({"fast_dev_run": 2}, False), ({"max_epochs": 3}, False)],
+    ids=["nothing", "trial", "most"],
+)
+def test_a_run_whose_updates_are_left_out_says_so(options: dict[str, Any], error: bool) -> None:
+    """The scale halves from 65536; a run of a few batches may end before it fits."""
+    task, few = Overflow(4), loader(8, shuffle=False)
+    kind = TrainerError if error else PitfallWarning
+    with pytest.raises(kind, match=r"the loss scaler left out .* to (4096|16384) now") as found:
+        fit(task, few, precision="16-mixed", **options)
+    applied = 2 if options == {"max_epochs": 3} else 0
+    assert f"Got {applied} in this run, and {4 if applied else 2}" in str(found.value)

@@ -220,7 +220,7 @@ OPTIMIZERS: dict[str, tuple[Any, str]] = {
     "text": (lambda m: "sgd", r"Got str"),
     "empty": (lambda m: [], r"Got list of nothing"),
     "mixed": (lambda m: [sgd(m), "sgd"], r"Got list of SGD, str"),
-    "two": (lambda m: [sgd(m), sgd(m)], r"handles one optimizer. Got 2. Set self.automatic"),
+    "two": (lambda m: [sgd(m), sgd(m)], r"have names.* Got 2 without. Return a dict"),
     "key": (lambda m: {"optimiser": sgd(m)}, r"unknown key 'optimiser'. Did you mean 'optimizer'"),
     "no optimizer": (lambda m: {"monitor": "x"}, r'needs the key "optimizer". Got \'monitor\''),
     "schedule": (

@@ -23,9 +23,10 @@ Inside one event callbacks run by `order`, then core callbacks before the user's
 The module's hook of the same name runs right after the callbacks up to `Order.MEASURE`: whoever
 reports, decides or persists sees what the module logged.
 
-With several optimizers transform_loss … on_after_backward come once for each loss, and on_window_end
-… on_after_optimizer_step once for each that steps before the next loss. `CancelStep`, `CancelEpoch`
-and `CancelFit` (`minitorch.callbacks`) are raised in events to leave out what is going on.
+With several optimizers transform_loss … on_after_backward come once for each loss, and
+on_window_end … on_after_optimizer_step once for each that steps before the next loss. `CancelStep`,
+`CancelEpoch` and `CancelFit` (`minitorch.callbacks`) are raised in events to leave out what is
+going on.
 
 An epoch that a limit or a stop cuts short has no `on_train_epoch_end`: a resumed run continues it.
 What must happen at the end of every run belongs into `on_train_end`.

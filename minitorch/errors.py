@@ -55,6 +55,10 @@ class TrainerError(RuntimeError):
     """A program under the Trainer breaks a rule."""
 
 
+class DistributedError(RuntimeError):
+    """The processes of a group do not do the same, or one of them has ended."""
+
+
 class PitfallWarning(UserWarning):
     """A program under the Trainer does what is rarely meant; docs/pitfalls.md lists the cases."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minitorch import autograd, enable_grad, float64
 from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks.callback import Callback
+from minitorch.callbacks.core import ranks
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import (
     arguments,
@@ -81,6 +83,7 @@ class Run:
                 f"minitorch.trainer.TaskModule. Got {what}."
             )
         arguments.check(trainer.settings)
+        ranks.refuse(self.stage)
         trainer._module, trainer.stage = module, self.stage
         trainer.resumed = False
         trainer.checks = Checks(trainer.settings.checks, module)
@@ -97,7 +100,7 @@ class Run:
         trainer.rewire()
         for owner in (trainer.datamodule, module):
             if owner is not None:
-                prepare(owner, trainer.checks)
+                ranks.first_alone(partial(prepare, owner, trainer.checks))
         self._began = True
         trainer._fire(trainer.events.setup, self.stage)
         module.configure_model()
@@ -367,7 +370,8 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     def missing(kind: type[Callback]) -> bool:
         return not any(isinstance(callback, kind) for callback in present)
 
-    if s.enable_progress_bar in (None, True) and missing(box.TQDMProgressBar):
+    bar = s.enable_progress_bar in (None, True) and ranks.place()[0] == 0
+    if bar and missing(box.TQDMProgressBar):
         added.append(box.TQDMProgressBar())
     if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):
         added.append(box.ModelSummary())

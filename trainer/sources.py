@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from minitorch.callbacks.core import ranks
 from minitorch.errors import ArgumentError, DataError
 from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.task import overrides
@@ -119,6 +120,7 @@ def eval_batches(
     else:
         sources = [source]
     loaders = [as_loader(one, batch_size=batch_size, shuffle=False, name=name) for one in sources]
+    loaders = [ranks.deal(loader, name) for loader in loaders]
     return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]
 
 

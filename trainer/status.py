@@ -21,6 +21,7 @@ from minitorch.callbacks.core import (
     nested,
 )
 from minitorch.callbacks.core.metric_log import as_tensors
+from minitorch.callbacks.core.ranks import place
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import checkpoint
@@ -122,7 +123,8 @@ class Status:
         self.install(as_list(settings.callbacks))
         folder = os.fspath(settings.default_root_dir or os.getcwd())
         self.default_root_dir = folder
-        loggers = [] if settings.fast_dev_run else make_loggers(settings.logger, folder)
+        silent = settings.fast_dev_run or place()[0]
+        loggers = [] if silent else make_loggers(settings.logger, folder)
         self.logger_group = LoggerGroup(loggers)
 
     # Callbacks.
@@ -220,7 +222,9 @@ class Status:
         return next(iter(self._with("refresh_rate")), None)
 
     def print(self, *values: Any, **options: Any) -> None:
-        """Prints, above the progress bar if there is one."""
+        """Prints, above the progress bar if there is one; in a group only the first process."""
+        if place()[0]:
+            return
         bar = self.progress_bar_callback
         if bar is not None and hasattr(bar, "print"):
             bar.print(*values, **options)

@@ -171,6 +171,12 @@ class Metric:
             self.total = _JOIN[reduce](self.total, value)
             self.count += 1.0
 
+    def join(self, total: float, count: float) -> None:
+        """Adds what another process aggregated."""
+        self._collapse()
+        self.total = _JOIN.get(self.reduce, _sum)(self.total, total)
+        self.count += count
+
     def aggregate(self) -> float | None:
         """The exact aggregate of what was added since `reset`; waits for a GPU."""
         if self.source is not None:

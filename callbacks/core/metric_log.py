@@ -9,6 +9,7 @@ import numpy as np
 
 import minitorch
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.core import ranks
 from minitorch.callbacks.core.metric import (
     SCOPES,
     Final,
@@ -297,6 +298,8 @@ class MetricLog(Callback):
     def _close(self, trainer: Trainer) -> None:
         values = {}
         self.final = True
+        if ranks.in_group():
+            ranks.merge(self._table, self._objects, self._packed, _unpack)
         step = trainer.position.global_step
         for metric in self._table.values():
             value = metric.close(step) if metric.on_epoch else None

@@ -174,12 +174,22 @@ class DataLoader(Generic[T_co]):
         """A loader like this one that shuffles; itself if its order was named or is a stream's."""
         if self.order_is_named or self._is_stream or type(self) is not DataLoader:
             return self
+        return DataLoader(self.dataset, self.batch_size, True, **self._options())
+
+    def with_order(self, order: Iterable[Any], *, of_batches: bool = False) -> DataLoader[T_co]:
+        """A loader like this one with another sampler, or with another batch sampler."""
+        options = self._options()
+        if of_batches:
+            del options["drop_last"], options["spread_last"]
+            return DataLoader(self.dataset, batch_sampler=order, **options)
+        return DataLoader(self.dataset, self.batch_size, sampler=order, **options)
+
+    def _options(self) -> dict[str, Any]:
         names = (
             "num_workers collate_fn pin_memory drop_last timeout worker_init_fn generator "
             "multiprocessing_context prefetch_factor persistent_workers worker_type spread_last"
         )
-        options = {name: getattr(self, name) for name in names.split()}
-        return DataLoader(self.dataset, self.batch_size, True, **options)
+        return {name: getattr(self, name) for name in names.split()}
 
     def _choose_order(self, batch_size: int | None, sampler: Any, batch_sampler: Any) -> None:
         self.sampler: Any = None

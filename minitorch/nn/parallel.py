@@ -29,7 +29,7 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """Raises when it is made: programs run in one process.
+    """Raises when it is made: backward does not exchange gradients between processes.
 
     Raises:
         NotImplementedError: Always.
@@ -37,6 +37,6 @@ class DistributedDataParallel(Module):
 
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "DistributedDataParallel: programs run in one process here. Use the module itself; "
-            "programs wrap it only if distributed.is_initialized(), which is False."
+            "DistributedDataParallel: backward does not exchange gradients. Use the module itself, "
+            "and distributed.all_reduce(p.grad, 'avg') for each parameter after backward."
         )

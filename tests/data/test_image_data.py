@@ -39,7 +39,7 @@ def idx_bytes(array: np.ndarray, code: int = 8) -> bytes:
 def test_idx_files_of_all_types(dtype: str, packed: bool, tmp_path: Path) -> None:
     array = np.arange(24).reshape(2, 3, 4).astype(dtype)
     raw = idx_bytes(array, CODES[dtype])
-    (tmp_path / "file").write_bytes(gzip.compress(raw) if packed else raw)
+    (tmp_path / "file").write_bytes(gzip.compress(raw, mtime=0) if packed else raw)
     read = read_idx(tmp_path / "file")
     np.testing.assert_array_equal(read, array)
     assert read.dtype.isnative
@@ -54,8 +54,8 @@ DAMAGED = [
     (GOOD[:6], "it ends inside of the header"),
     (GOOD[:-1], "its header promises 6 bytes of data, it has 5"),
     (GOOD + b"x", "its header promises 6 bytes of data, it has 7"),
-    (gzip.compress(GOOD)[:-4], "the gzip data is damaged"),
-    (gzip.compress(GOOD)[:14] + b"\xff" * 9, "the gzip data is damaged"),
+    (gzip.compress(GOOD, mtime=0)[:-4], "the gzip data is damaged"),
+    (gzip.compress(GOOD, mtime=0)[:14] + b"\xff" * 9, "the gzip data is damaged"),
 ]
 
 
@@ -175,7 +175,7 @@ def test_files_are_found_where_they_are(
     folder.mkdir(parents=True, exist_ok=True)
     for name, raw in files.items():
         path = folder / (f"{name}.gz" if packed else name)
-        path.write_bytes(gzip.compress(raw) if packed else raw)
+        path.write_bytes(gzip.compress(raw, mtime=0) if packed else raw)
     train, test = kind(tmp_path), kind(str(tmp_path), train=False)
     assert (len(train), len(test)) == (20, 7)
     image, label = train[13]
@@ -192,7 +192,7 @@ def test_files_are_found_where_they_are(
 def test_the_system_folder_is_used_last(files: dict[str, bytes], tmp_path: Path) -> None:
     FashionMNIST.system_folder.mkdir()
     for name, raw in files.items():
-        (FashionMNIST.system_folder / f"{name}.gz").write_bytes(gzip.compress(raw))
+        (FashionMNIST.system_folder / f"{name}.gz").write_bytes(gzip.compress(raw, mtime=0))
     assert len(FashionMNIST(tmp_path / "none", download=True)) == 20
     assert not (tmp_path / "none").exists()
 
@@ -200,7 +200,7 @@ def test_the_system_folder_is_used_last(files: dict[str, bytes], tmp_path: Path)
 def test_a_download_is_checked_kept_and_repaired(
     server: Any, files: dict[str, bytes], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    packed = {name: gzip.compress(raw) for name, raw in files.items()}
+    packed = {name: gzip.compress(raw, mtime=0) for name, raw in files.items()}
     for name, raw in packed.items():
         (server.folder / f"{name}.gz").write_bytes(raw)
     monkeypatch.setattr(FashionMNIST, "mirrors", (server.url,))

@@ -20,10 +20,9 @@ from minitorch.callbacks.core import (
     ProgressCounters,
     nested,
 )
-from minitorch.callbacks.core.metric_log import as_tensors
 from minitorch.callbacks.core.ranks import place
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
-from minitorch.errors import ArgumentError, TrainerError
+from minitorch.errors import ArgumentError
 from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.events import Calls, Events, as_list
@@ -34,10 +33,9 @@ from minitorch.trainer.position import Position
 from minitorch.trainer.result import Ending
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import overrides
+from minitorch.trainer.view import View
 
 if TYPE_CHECKING:
-    from minitorch import Tensor
-    from minitorch.device import device
     from minitorch.optim import Optimizer
     from minitorch.trainer.checks import Checks
     from minitorch.trainer.profiler import SimpleProfiler
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=Callback)
 
 
-class Status:
-    """State of a run and the properties that show it. Final class: `Trainer`.
+class Status(View):
+    """State of a run. Final class: `Trainer`.
 
     Attributes:
         settings: The arguments as given.
@@ -69,11 +67,6 @@ class Status:
         training_randomness: Random state of training while an evaluation has its own.
         progress, precision, accumulation, clipping, finite, metric_log, …: Core callbacks by kind.
     """
-
-    # What programs written for several processes ask for.
-    is_global_zero = True
-    global_rank = local_rank = node_rank = 0
-    world_size = num_devices = num_nodes = 1
 
     events: Events
     train_data: Batches
@@ -348,104 +341,7 @@ class Status:
         """training_step returned the count itself."""
         return self._count is not None
 
-    # Where it stands.
-
-    @property
-    def current_epoch(self) -> int:
-        """Finished epochs, which is the number of the current one."""
-        return self.position.epoch
-
-    @property
-    def global_step(self) -> int:
-        """Optimizer updates so far; a batch counts once however many optimizers step."""
-        return self.position.global_step
-
-    @property
-    def training(self) -> bool:
-        """Training batches run, not validation."""
-        return self.phase == "train"
-
-    @property
-    def validating(self) -> bool:
-        """Validation runs, inside a fit or alone."""
-        return self.phase == "validation"
-
-    @property
-    def sanity_checking(self) -> bool:
-        """The few validation batches ahead of training run."""
-        return self.phase == "sanity"
-
-    @property
-    def testing(self) -> bool:
-        """`test` runs."""
-        return self.phase == "test"
-
-    @property
-    def predicting(self) -> bool:
-        """`predict` runs."""
-        return self.phase == "predict"
-
-    @property
-    def evaluating(self) -> bool:
-        """Validation or testing runs."""
-        return self.phase in ("validation", "sanity", "test")
-
-    @property
-    def interrupted(self) -> bool:
-        """Ctrl-C was pressed."""
-        return self.interrupt.requested
-
-    @property
-    def metrics_complete(self) -> bool:
-        """Every name that the task logs has been logged once."""
-        return not self.val_data or self._validated_once
-
-    @property
-    def module(self) -> TaskModule:
-        """The module of the current or last run.
-
-        Raises:
-            TrainerError: There was none.
-        """
-        if self._module is None:
-            raise TrainerError("Trainer.module: there is no module before the first run. Call fit.")
-        return self._module
-
-    lightning_module = model = module
-
-    @property
-    def device(self) -> device:
-        """Device of the module and its batches."""
-        return self.placement.device
-
     # Data.
-
-    @property
-    def num_training_batches(self) -> float:
-        """Batches of an epoch; inf if unknown."""
-        return self.train_data.count
-
-    @property
-    def num_val_batches(self) -> list[float]:
-        """Batches of each validation loader."""
-        return [batches.count for batches in self.val_data]
-
-    @property
-    def num_sanity_val_batches(self) -> list[float]:
-        """Batches of each loader in the sanity check."""
-        steps = self.settings.num_sanity_val_steps
-        steps = 2 if steps is None else steps
-        return [count if steps == -1 else min(steps, count) for count in self.num_val_batches]
-
-    @property
-    def num_test_batches(self) -> list[float]:
-        """Batches of each test loader."""
-        return [batches.count for batches in self.eval_data] if self.stage == "test" else []
-
-    @property
-    def num_predict_batches(self) -> list[float]:
-        """Batches of each predict loader."""
-        return [batches.count for batches in self.eval_data] if self.stage == "predict" else []
 
     @property
     def estimated_stepping_batches(self) -> float:
@@ -461,42 +357,3 @@ class Status:
         if self.batch_was_cut or not self.position.batch:
             return None
         return self.train_data.state_dict()
-
-    # Metrics and loggers.
-
-    @property
-    def callback_metrics(self) -> dict[str, Tensor]:
-        """Latest value of everything logged, as 0-d tensors."""
-        return as_tensors(self.metric_log.results())
-
-    @property
-    def logged_metrics(self) -> dict[str, Tensor]:
-        """What last went to the loggers."""
-        return as_tensors(self.metric_log.logged)
-
-    @property
-    def progress_bar_metrics(self) -> dict[str, float]:
-        """Latest value of what was logged with prog_bar=True."""
-        return self.metric_log.bar()
-
-    @property
-    def loggers(self) -> list[Any]:
-        """The loggers that work."""
-        return self.logger_group.loggers
-
-    @property
-    def logger(self) -> Any:
-        """The first logger, or None."""
-        return next(iter(self.loggers), None)
-
-    @property
-    def log_dir(self) -> str:
-        """Folder of the first logger that has one, or default_root_dir."""
-        folders = (getattr(logger, "log_dir", None) for logger in self.loggers)
-        return next((str(f) for f in folders if f is not None), self.default_root_dir)
-
-    @property
-    def log_every_n_steps(self) -> int:
-        """Updates between two step values in the loggers."""
-        every = self.settings.log_every_n_steps
-        return 50 if every is None else every

@@ -9,6 +9,7 @@ from minitorch.callbacks.core.metric_log import as_tensors
 from minitorch.callbacks.core.ranks import place
 from minitorch.errors import TrainerError
 from minitorch.trainer.arguments import Settings
+from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup
 from minitorch.trainer.position import Position
@@ -28,6 +29,7 @@ class View:
     accumulation: Accumulation
     default_root_dir: str
     eval_data: list[Batches]
+    interrupt: Interrupt
     logger_group: LoggerGroup
     metric_log: MetricLog
     phase: str | None

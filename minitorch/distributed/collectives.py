@@ -7,7 +7,7 @@ the order of ranks.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class ReduceOp:
     MAX = "max"
 
 
-_REDUCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+_REDUCTIONS: dict[str, np.ufunc] = {
     "sum": np.add,
     "avg": np.add,
     "product": np.multiply,
@@ -56,7 +56,7 @@ class Work:
 def combine(details: dict[str, Any], payloads: Sequence[bytes]) -> list[bytes]:
     """From what each rank gave to what each rank gets."""
     kind, n = details["kind"], len(payloads)
-    root = details.get("root")
+    root: Any = details.get("root")
     if kind == "reduce":
         whole = _reduced(details, payloads)
         return [whole if root in (None, rank) else b"" for rank in range(n)]

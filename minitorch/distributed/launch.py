@@ -56,7 +56,7 @@ class Processes:
             if not ended:
                 return False
             for sentinel in ended:
-                process = running.pop(sentinel)  # type: ignore[call-overload]
+                process = running.pop(sentinel)  # type: ignore[arg-type]
                 process.join()
                 if process.exitcode:
                     self._fail()

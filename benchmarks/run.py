@@ -58,6 +58,14 @@ def run(command: list[str], environment: dict[str, str]) -> dict[str, float]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
+def environment_for(threads: int) -> dict[str, str]:
+    """The environment of a process that may use so many threads."""
+    names = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+    environment = {**os.environ, **{f"{name}_NUM_THREADS": str(threads) for name in names}}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import is measured as users have it
+    return environment
+
+
 def facts(threads: int) -> dict[str, Any]:
     """What a reader needs to judge the numbers."""
     cpu = platform.processor()
@@ -120,9 +128,7 @@ def main() -> None:
     peer, reason = find_peer(args.peer)
     if peer is None:
         print(f"Measuring without peers: {reason}.")
-    threads = {f"{name}_NUM_THREADS": str(args.threads) for name in ("OMP", "OPENBLAS", "MKL")}
-    environment = {**os.environ, **threads, "NUMBA_NUM_THREADS": str(args.threads)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import is measured as users have it
+    environment = environment_for(args.threads)
     modes = ["trainer", "raw"] + (["compile"] if args.compile else [])
     machine = facts(args.threads)
     machine["ours"] = versions(sys.executable, "minitorch-trainer", "numpy", "numba")

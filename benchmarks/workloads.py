@@ -84,7 +84,9 @@ def _resnet(m: ModuleType) -> Any:
     )
 
 
-def _gpt(vocabulary: int, length: int, width: int, heads: int) -> Callable[[ModuleType], Any]:
+def gpt(vocabulary: int, length: int, width: int, heads: int) -> Callable[[ModuleType], Any]:
+    """A decoder of four blocks, as `make` of a Workload."""
+
     def make(m: ModuleType) -> Any:
         nn, F = m.nn, m.nn.functional
 
@@ -166,11 +168,11 @@ WORKLOADS = {
     ),
     "gpt": Workload(
         "4 layers of width 128, 4 heads, 64 tokens, batch of 12",
-        *(_gpt(96, 64, 128, 4), _texts(12, 64, 96), 120, 3.9e9),
+        *(gpt(96, 64, 128, 4), _texts(12, 64, 96), 120, 3.9e9),
     ),
     "gpt_wide": Workload(
         "4 layers of width 384, 6 heads, 128 tokens, batch of 8",
-        *(_gpt(512, 128, 384, 6), _texts(8, 128, 512), 25, 45e9),
+        *(gpt(512, 128, 384, 6), _texts(8, 128, 512), 25, 45e9),
     ),
     "lstm": Workload(
         "embedding, LSTM of 256, 64 tokens, batch of 32",

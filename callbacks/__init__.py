@@ -12,19 +12,64 @@ if TYPE_CHECKING:
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
     from minitorch.callbacks.cancel import CancelStep as CancelStep
+    from minitorch.callbacks.discovery import describe_plugins as describe_plugins
     from minitorch.callbacks.discovery import discover_callbacks as discover_callbacks
     from minitorch.callbacks.early_stopping import EarlyStopping as EarlyStopping
+    from minitorch.callbacks.finetuning import BackboneFinetuning as BackboneFinetuning
+    from minitorch.callbacks.finetuning import BaseFinetuning as BaseFinetuning
+    from minitorch.callbacks.gradient_accumulation_scheduler import (
+        GradientAccumulationScheduler as GradientAccumulationScheduler,
+    )
     from minitorch.callbacks.gradient_noise_scale import GradientNoiseScale as GradientNoiseScale
+    from minitorch.callbacks.history import History as History
     from minitorch.callbacks.lambda_callback import LambdaCallback as LambdaCallback
     from minitorch.callbacks.learning_rate_monitor import LearningRateMonitor as LearningRateMonitor
+    from minitorch.callbacks.learning_rate_scheduler import (
+        LearningRateScheduler as LearningRateScheduler,
+    )
     from minitorch.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
     from minitorch.callbacks.model_summary import ModelSummary as ModelSummary
     from minitorch.callbacks.model_summary import summarize as summarize
+    from minitorch.callbacks.prediction_writer import BasePredictionWriter as BasePredictionWriter
+    from minitorch.callbacks.prediction_writer import PredictionWriter as PredictionWriter
+    from minitorch.callbacks.pruning import ModelPruning as ModelPruning
+    from minitorch.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
     from minitorch.callbacks.skip_non_finite import SkipNonFinite as SkipNonFinite
+    from minitorch.callbacks.stochastic_weight_averaging import (
+        StochasticWeightAveraging as StochasticWeightAveraging,
+    )
     from minitorch.callbacks.timer import Timer as Timer
     from minitorch.callbacks.tqdm_progress_bar import TQDMProgressBar as TQDMProgressBar
+    from minitorch.callbacks.triggered import TriggeredCall as TriggeredCall
+    from minitorch.callbacks.triggered import every as every
+    from minitorch.callbacks.triggers import At as At
+    from minitorch.callbacks.triggers import Batches as Batches
+    from minitorch.callbacks.triggers import Epochs as Epochs
+    from minitorch.callbacks.triggers import Hours as Hours
+    from minitorch.callbacks.triggers import Minutes as Minutes
+    from minitorch.callbacks.triggers import Once as Once
+    from minitorch.callbacks.triggers import Samples as Samples
+    from minitorch.callbacks.triggers import Seconds as Seconds
+    from minitorch.callbacks.triggers import Steps as Steps
+    from minitorch.callbacks.triggers import Trigger as Trigger
+    from minitorch.callbacks.triggers import When as When
+    from minitorch.callbacks.validation_trigger import ValidationTrigger as ValidationTrigger
+    from minitorch.callbacks.weight_averaging import EMAWeightAveraging as EMAWeightAveraging
+    from minitorch.callbacks.weight_averaging import WeightAveraging as WeightAveraging
 
 _HOME = {
+    "PredictionWriter": "prediction_writer",
+    "BasePredictionWriter": "prediction_writer",
+    "WeightAveraging": "weight_averaging",
+    "StochasticWeightAveraging": "stochastic_weight_averaging",
+    "ReduceLROnPlateau": "reduce_lr_on_plateau",
+    "ModelPruning": "pruning",
+    "LearningRateScheduler": "learning_rate_scheduler",
+    "History": "history",
+    "GradientAccumulationScheduler": "gradient_accumulation_scheduler",
+    "EMAWeightAveraging": "weight_averaging",
+    "BaseFinetuning": "finetuning",
+    "BackboneFinetuning": "finetuning",
     "EarlyStopping": "early_stopping",
     "LambdaCallback": "lambda_callback",
     "LearningRateMonitor": "learning_rate_monitor",
@@ -37,8 +82,16 @@ _HOME = {
     "CancelStep": "cancel",
     "GradientNoiseScale": "gradient_noise_scale",
     "SkipNonFinite": "skip_non_finite",
+    "describe_plugins": "discovery",
     "discover_callbacks": "discovery",
+    "TriggeredCall": "triggered",
+    "ValidationTrigger": "validation_trigger",
+    "every": "triggered",
     "summarize": "model_summary",
+    **dict.fromkeys(
+        "At Batches Epochs Hours Minutes Once Samples Seconds Steps Trigger When".split(),
+        "triggers",
+    ),
 }
 
 __all__ = ["Callback", "Order", *_HOME]

@@ -42,12 +42,16 @@ What they do to it: `stop(reason)`, `save_checkpoint(path)`, and `module.log(nam
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from minitorch import Tensor
     from minitorch.optim import Optimizer
     from minitorch.trainer import TaskModule, Trainer
+
+
+Touched = Mapping[str, str | tuple[str, ...]]
 
 
 class Order(enum.IntEnum):
@@ -71,6 +75,10 @@ class Callback:
     """Base of every callback: override the events that matter, the others cost nothing."""
 
     order: ClassVar[Order] = Order.MEASURE
+    reads: ClassVar[Touched] = {}
+    """What it reads, with the events in which it does: `{"metrics": "on_train_epoch_end"}`."""
+    writes: ClassVar[Touched] = {}
+    """What it changes, with the events; `minitorch.callbacks.conflicts` names things and rules."""
     _trainer: Trainer | None = None
 
     @property
@@ -309,7 +317,7 @@ class Callback:
 
 
 NOT_EVENTS = frozenset(
-    {"state_key", "state_dict", "load_state_dict", "listens", "log", "log_dict", "order"}
+    "state_key state_dict load_state_dict listens log log_dict order reads writes".split()
 )
 EVENTS: tuple[str, ...] = tuple(
     name for name in vars(Callback) if not name.startswith("_") and name not in NOT_EVENTS

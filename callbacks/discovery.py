@@ -13,6 +13,7 @@ from minitorch.callbacks.callback import Callback
 GROUP = "minitorch.callbacks"
 SWITCH = "MINITORCH_CALLBACK_PLUGINS"
 _OFF = ("0", "false", "no", "off")
+_ON = ("1", "true", "yes", "on")
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,65 @@ def discover_callbacks() -> list[Discovered]:
 
     An entry point names a Callback class, or a function that returns a Callback or a list of
     them; it is called without arguments. One that fails is left out with a warning. The
-    environment variable MINITORCH_CALLBACK_PLUGINS=0 turns discovery off.
+    environment variable MINITORCH_CALLBACK_PLUGINS=0 turns discovery off, and a list of names,
+    "energy,speed", chooses entry points.
 
     In a package's pyproject.toml:
 
         [project.entry-points."minitorch.callbacks"]
         energy = "my_package.callbacks:EnergyMeter"
     """
-    if os.environ.get(SWITCH, "").strip().lower() in _OFF:
-        return []
-    entries = importlib.metadata.entry_points(group=GROUP)
-    found = (_make(entry) for entry in sorted(entries, key=lambda entry: entry.name))
+    found = (_make(entry) for entry in _chosen(_installed()))
     return [one for one in found if one is not None]
 
 
-def _make(entry: importlib.metadata.EntryPoint) -> Discovered | None:
+def describe_plugins() -> str:
+    """What is installed under the group, used or not: a line for each entry point.
+
+    `python -m minitorch.callbacks` prints it.
+    """
+    entries = _installed()
+    chosen = {entry.name for entry in _chosen(entries)}
+    if not entries:
+        return f"No installed package offers callbacks under the entry-point group {GROUP}."
+    lines = []
+    for entry in entries:
+        if entry.name not in chosen:
+            lines.append(f"{_source(entry)}: not used, {SWITCH}={os.environ[SWITCH]}")
+            continue
+        try:
+            lines.append(str(Discovered(_source(entry), _as_callbacks(entry.load()()))))
+        except Exception as error:
+            lines.append(f"{_source(entry)}: broken, {type(error).__name__}: {error}")
+    return "\n".join(lines)
+
+
+def _installed() -> list[importlib.metadata.EntryPoint]:
+    """All entry points of the group, by name."""
+    return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: entry.name)
+
+
+def _chosen(
+    entries: list[importlib.metadata.EntryPoint],
+) -> list[importlib.metadata.EntryPoint]:
+    """Those that the environment variable leaves."""
+    switch = os.environ.get(SWITCH, "").strip()
+    if switch.lower() in _OFF:
+        return []
+    names = {name.strip() for name in switch.split(",")}
+    return (
+        entries if not switch or switch.lower() in _ON else [e for e in entries if e.name in names]
+    )
+
+
+def _source(entry: importlib.metadata.EntryPoint) -> str:
     package = entry.dist
     version = "" if package is None else f" of {package.name} {package.version}"
-    source = f"{entry.name} ({entry.value}){version}"
+    return f"{entry.name} ({entry.value}){version}"
+
+
+def _make(entry: importlib.metadata.EntryPoint) -> Discovered | None:
+    source = _source(entry)
     try:
         callbacks = _as_callbacks(entry.load()())
     except Exception as error:

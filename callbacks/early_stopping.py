@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.monitor import Watched, better, direction, key, refuse
+from minitorch.callbacks.rhythm import Rhythm
 from minitorch.errors import TrainerError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class EarlyStopping(Callback):
         divergence_threshold: Stop as soon as the metric is worse than this.
         check_on_train_epoch_end: True looks at the end of training epochs only, False after
             validations only.
+        every: A trigger, such as `Epochs(2)`: looks at the newest value only when it has come due.
 
     Attributes:
         best_score: Best value so far, None before the first one.
@@ -60,6 +62,7 @@ class EarlyStopping(Callback):
         stopping_threshold: float | None = None,
         divergence_threshold: float | None = None,
         check_on_train_epoch_end: bool | None = None,
+        every: Any = None,
     ) -> None:
         self.monitor = monitor
         self.mode = direction("EarlyStopping", monitor, mode)
@@ -71,6 +74,7 @@ class EarlyStopping(Callback):
         self.stopping_threshold = stopping_threshold
         self.divergence_threshold = divergence_threshold
         self.check_on_train_epoch_end = check_on_train_epoch_end
+        self._rhythm = Rhythm("EarlyStopping: every", every)
         self._reset()
 
     def _reset(self) -> None:
@@ -87,6 +91,7 @@ class EarlyStopping(Callback):
         if stage == "fit":
             self._check_arguments()
             self._reset()
+            self._rhythm.reset()
 
     def _check_arguments(self) -> None:
         who = "EarlyStopping"
@@ -107,15 +112,20 @@ class EarlyStopping(Callback):
 
     def listens(self, event: str) -> bool:
         if event == "on_train_batch_end":
-            return self._first_batch
+            return self._first_batch or self._rhythm.each_batch
         return super().listens(event)
+
+    def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._rhythm.start(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self._first_batch = False
-        self._look(trainer)
-        trainer.rewire()
+        self._rhythm.look(trainer, epoch_over=False)
+        if self._first_batch:
+            self._first_batch = False
+            self._look(trainer)
+            trainer.rewire()
 
     def on_validation_end(self, trainer: Trainer, module: TaskModule) -> None:
         if trainer.stage != "fit":
@@ -126,6 +136,7 @@ class EarlyStopping(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         known = self._look(trainer)
+        self._rhythm.look(trainer, epoch_over=True)
         if known and self.check_on_train_epoch_end is not False:
             self._decide(trainer)
         self._stop_if_allowed(trainer)
@@ -151,7 +162,7 @@ class EarlyStopping(Callback):
 
     def _decide(self, trainer: Trainer) -> None:
         final = self._watched.read(trainer)
-        if final is None or final.stamp == self._seen:
+        if final is None or final.stamp == self._seen or not self._rhythm.take():
             return
         self._seen = final.stamp
         value, limit, bound = final.value, self.stopping_threshold, self.divergence_threshold
@@ -219,6 +230,7 @@ class EarlyStopping(Callback):
             "stopping_reason": self.stopping_reason,
             "cause": self._cause,
             "seen": self._seen,
+            "rhythm": self._rhythm.state_dict(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -228,6 +240,7 @@ class EarlyStopping(Callback):
         self.stopping_reason = state_dict["stopping_reason"]
         self._cause = state_dict["cause"]
         self._seen = state_dict["seen"]
+        self._rhythm.load_state_dict(state_dict.get("rhythm", {}))
         if self._cause == "patience" and self.wait_count < self.patience:
             self._cause = self.stopping_reason = ""  # patience was raised for the resumed run
 

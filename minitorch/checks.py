@@ -20,8 +20,9 @@ KNOWN = frozenset(
     "debug-mode-left-on double-softmax empty-cache-in-loop float64-creep host-sync-in-step "
     "init-last-layer label-shift-off-by-one "
     "loader-bottleneck loss-shape-broadcast lossless-step manual-optimization-traps "
-    "monitor-mode-wrong precision-default-surprise reshape-scrambles-axes scheduler-unit-mismatch "
-    "unregistered-layers unused-params update-had-no-effect weight-decay-on-everything".split()
+    "monitor-mode-wrong precision-default-surprise prefix-mismatch-nonstrict "
+    "reshape-scrambles-axes scheduler-unit-mismatch unregistered-layers unused-params "
+    "update-had-no-effect weight-decay-on-everything weight-tying-broken".split()
 )
 """Checks that can be told so here; docs/pitfalls.md explains each."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.errors import ArgumentError
 from minitorch.trainer.checks import LEVELS, refuse_level
+from minitorch.trainer.intervals import has_unit
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
@@ -64,7 +65,7 @@ class Settings:
     limit_predict_batches: int | float | None
     overfit_batches: int | float
     fast_dev_run: int | bool
-    val_check_interval: int | float | None
+    val_check_interval: Any
     check_val_every_n_epoch: int | None
     num_sanity_val_steps: int | None
     log_every_n_steps: int | None
@@ -222,13 +223,19 @@ def _shares(s: Settings) -> None:
         "val_check_interval",
     ):
         value = getattr(s, name)
-        if value is None:
+        if value is None or (name == "val_check_interval" and has_unit(value)):
             continue
         is_count = type(value) is int and value >= 0
         is_share = isinstance(value, float) and 0.0 <= value <= 1.0
         zero_ok = name != "val_check_interval"
         if not (is_count or is_share) or (value == 0 and not zero_ok):
             _refuse(name, value, "a share in [0.0, 1.0] (float) or a number of batches (int)")
+    if has_unit(s.val_check_interval) and s.check_val_every_n_epoch not in (None, 1):
+        raise ArgumentError(
+            "Trainer: val_check_interval with a unit says all about when to validate. Got "
+            f"{s.val_check_interval!r} and check_val_every_n_epoch={s.check_val_every_n_epoch!r}. "
+            "Leave the latter out."
+        )
     if not isinstance(s.fast_dev_run, bool | int) or s.fast_dev_run < 0:
         _refuse("fast_dev_run", s.fast_dev_run, "True, False or a number of batches")
     if s.check_val_every_n_epoch is None and isinstance(s.val_check_interval, float | None):

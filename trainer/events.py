@@ -103,12 +103,25 @@ def order_table(callbacks: Sequence[Callback], module: TaskModule | None) -> str
     lines = []
     for event in EVENTS:
         names = [
-            f"{label(owner)} ({owner.order.name})" if isinstance(owner, Callback) else label(owner)
+            f"{label(owner)} ({_place(owner, event)})"
+            if isinstance(owner, Callback)
+            else label(owner)
             for owner, _ in listeners(event, callbacks, module)
         ]
         if names:
             lines.append(f"{event:<26}{' → '.join(names)}")
     return "\n".join(lines)
+
+
+def _place(owner: Callback, event: str) -> str:
+    """The order of a callback, and what it declares to read and write in an event."""
+    parts = [owner.order.name]
+    for kind in ("reads", "writes"):
+        declared = getattr(owner, kind).items()
+        things = [thing for thing, events in declared if event in (events, *events)]
+        if things:
+            parts.append(f"{kind} {', '.join(things)}")
+    return ", ".join(parts)
 
 
 def as_list(callbacks: Any) -> list[Callback]:

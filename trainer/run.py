@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minitorch import autograd, enable_grad, float64
 from minitorch.autograd.mode import quiet, state
+from minitorch.callbacks import conflicts
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core import ranks
 from minitorch.errors import ArgumentError, TrainerError
@@ -18,11 +19,13 @@ from minitorch.trainer import (
     arguments,
     checkpoint,
     graph,
+    intervals,
     optimizers,
     phase,
     preflight,
     several,
     sources,
+    weights,
 )
 from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
@@ -179,6 +182,9 @@ class Run:
             preflight.check_decay(trainer)
             preflight.check_last_batch(trainer, module)
             preflight.check_splits(trainer, module)
+            weights.check_loads(trainer, module)
+            weights.check_ties(trainer, module)
+        conflicts.check(trainer.callbacks)
         trainer.rewire()
         trainer._fitted = True
         trainer._fire(trainer.events.on_fit_start)
@@ -212,11 +218,13 @@ class Run:
                 )
 
         state.snapshots, state.on_empty_cache = True, emptied
+        state.on_stale_average = lambda: weights.stale_average(trainer)
         self._stack.callback(self._unwatch_memory)
 
     @staticmethod
     def _unwatch_memory() -> None:
         state.snapshots, state.on_empty_cache = False, None
+        state.on_stale_average = None
 
     def _restore_loop(self, tree: dict[str, Any], *, new: bool) -> None:
         trainer = self.trainer
@@ -379,6 +387,9 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
         added.append(box.ModelCheckpoint())
     if s.max_time is not None and missing(box.Timer):
         added.append(box.Timer(duration=s.max_time))
+    if stage == "fit" and intervals.has_unit(s.val_check_interval) and not s.fast_dev_run:
+        if missing(box.ValidationTrigger):
+            added.append(box.ValidationTrigger(s.val_check_interval))
     return added
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core import ranks
-from minitorch.errors import ArgumentError, DataError
+from minitorch.errors import DataError
+from minitorch.trainer.intervals import batches_between
 from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.task import overrides
 
@@ -71,7 +71,7 @@ class FitSources:
             if self.val is not None or trainer.datamodule is None:
                 trainer.module.validation_step(None, 0)
             trainer.val_data = []
-        trainer._val_every = _validation_interval(trainer)
+        trainer._val_every = batches_between(trainer)
 
     def _take_train(self) -> None:
         trainer, s = self.trainer, self.trainer.settings
@@ -122,22 +122,3 @@ def eval_batches(
     loaders = [as_loader(one, batch_size=batch_size, shuffle=False, name=name) for one in sources]
     loaders = [ranks.deal(loader, name) for loader in loaders]
     return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]
-
-
-def _validation_interval(trainer: Trainer) -> float:
-    interval, count = trainer.settings.val_check_interval, trainer.train_data.count
-    if interval is None or (isinstance(interval, float) and interval == 1.0):
-        return count
-    if isinstance(interval, float):
-        if math.isinf(count):
-            raise DataError(
-                f"Trainer: val_check_interval={interval} is a share of an epoch, but the training "
-                "loader has no length. Pass a number of batches (an integer)."
-            )
-        return max(1, int(count * interval))
-    if trainer.settings.check_val_every_n_epoch is not None and interval > count:
-        raise ArgumentError(
-            f"Trainer: val_check_interval={interval} must be ≤ the {int(count)} batches of an "
-            "epoch. Lower it, or count across epochs with check_val_every_n_epoch=None."
-        )
-    return interval

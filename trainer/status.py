@@ -76,6 +76,7 @@ class Status(View):
     resumed = False
     _refused_width: Any = None
     _fitted = _discovered = _should_stop = _validated_once = _differentiated = False
+    _val_trigger: Any = None
     _training_step: Callable[..., Any]
     _learn: Callable[..., Any]
     _backward: Callable[..., Any]
@@ -305,18 +306,6 @@ class Status(View):
             self._end = ("completed", f"max_epochs={self.max_epochs} reached")
         return self._ends()
 
-    def _validation_due(self, *, ended: bool) -> bool:
-        position, every = self.position, self.settings.check_val_every_n_epoch
-        if not self.val_data or position.validated or not position.batch:
-            return False
-        if every is None:
-            return position.batches % self._val_every == 0
-        if (position.epoch + 1) % every:
-            return False
-        return position.batch % self._val_every == 0 or (
-            ended and self._val_every >= self.train_data.count
-        )
-
     # The current batch.
 
     def _see_batch(self, batch: Any) -> None:
@@ -350,7 +339,7 @@ class Status(View):
         limit: float = float("inf") if self.max_steps == -1 else self.max_steps
         if self.max_epochs == -1 or count == float("inf"):
             return limit
-        return min(-(-count // self.accumulation.batches) * self.max_epochs, limit)
+        return min(self.accumulation.updates(count, self.max_epochs), limit)
 
     def data_state(self) -> Any:
         """Position of the training loader, for checkpoints; None to count batches instead."""

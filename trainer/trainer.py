@@ -11,7 +11,7 @@ from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.cancel import CancelEpoch, CancelFit, CancelStep
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import TrainerError
-from minitorch.trainer import cancels, checkpoint, evaluate, several
+from minitorch.trainer import cancels, checkpoint, evaluate, intervals, several
 from minitorch.trainer.arguments import Settings, settle
 from minitorch.trainer.data_module import join
 from minitorch.trainer.events import order_table
@@ -58,7 +58,8 @@ class Trainer(Status):
         overfit_batches: The same few batches for training and validation; share or number.
         fast_dev_run: So many batches (True: 1) of everything in one epoch; no logger, no
             callback that decides or saves.
-        val_check_interval: Share of an epoch (float) or batches (int) between validations.
+        val_check_interval: Time between validations: `Steps(100)`, `Minutes(5) | Epochs(1)`, or a
+            share of an epoch (float), batches (int), or a span as for max_time.
         check_val_every_n_epoch: Validate in every n-th epoch; None counts batches across epochs.
         num_sanity_val_steps: Validation batches before training, without side effects; -1 is all.
         log_every_n_steps: Updates between two step values in the loggers; 0 for none.
@@ -108,7 +109,7 @@ class Trainer(Status):
         limit_predict_batches: int | float | None = None,
         overfit_batches: int | float = 0.0,
         fast_dev_run: int | bool = False,
-        val_check_interval: int | float | None = None,
+        val_check_interval: Any = None,
         check_val_every_n_epoch: int | None = 1,
         num_sanity_val_steps: int | None = None,
         log_every_n_steps: int | None = None,
@@ -386,7 +387,7 @@ class Trainer(Status):
             cancels.skip_update(self, cancel)
 
     def _validate_if_due(self, module: TaskModule, *, ended: bool = False) -> None:
-        if self._validation_due(ended=ended) and not self.interrupt.requested:
+        if intervals.validation_due(self, ended=ended) and not self.interrupt.requested:
             evaluate.inside_fit(self, module)
             self.metric_log.enter("train", TRAIN_STEP)
 
@@ -397,7 +398,7 @@ class Trainer(Status):
             self._update(module, {})
             self._saving = Saving.NOW
         self._validate_if_due(module, ended=True)
-        if self.interrupt.requested and self._validation_due(ended=True):
+        if self.interrupt.requested and intervals.validation_due(self, ended=True):
             return  # Ctrl-C came before or in that validation: a resumed run begins with it
         self.metric_log.enter("train", TRAIN_EPOCH)
         self.position.epoch_done = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Accumulation(Callback):
     """
 
     order = Order.TRANSFORM
+    writes = {"gradients": "on_window_end"}
 
     def __init__(self) -> None:
         self._batches: int | None = None
@@ -38,6 +40,7 @@ class Accumulation(Callback):
         # By optimizer: its first count and total weight; tensors on a GPU, which nobody reads.
         self._sums: dict[int, tuple[Any, Any]] = {}
         self.weight: Any = 1.0
+        self.schedule: Callable[[int], int] | None = None
 
     @property
     def state_key(self) -> str:
@@ -57,6 +60,12 @@ class Accumulation(Callback):
         if self._batches is None:
             self._batches = trainer.settings.accumulate_grad_batches
         self._split = trainer.settings.on_out_of_memory == "split"
+
+    def updates(self, count: float, epochs: int) -> float:
+        """Updates in so many epochs of `count` batches; `schedule` tells the window by epoch."""
+        if self.schedule is None:
+            return -(-count // self.batches) * epochs
+        return sum(-(-count // self.schedule(epoch)) for epoch in range(epochs))
 
     def set_batches(self, trainer: Trainer, batches: int) -> None:
         """Changes the window from the next one on, also in runs resumed from here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ class MetricLog(Callback):
     """
 
     order = Order.REPORT
+    writes = {"metrics": ("on_train_epoch_end", "on_validation_epoch_end", "on_test_epoch_end")}
 
     def __init__(self) -> None:
         self.history: dict[str, list[tuple[int, float]]] = {}
@@ -146,6 +148,16 @@ class MetricLog(Callback):
                 f"log({metric.name!r}): one metric object stands behind a name in an epoch. Got "
                 "another object or numbers before. Use two names."
             )
+
+    @contextlib.contextmanager
+    def muted(self) -> Iterator[None]:
+        """Nothing that is logged or measured in the block is kept."""
+        self.put = lambda *values: None  # type: ignore[method-assign, assignment]
+        try:
+            with self._objects.unchanged():
+                yield
+        finally:
+            del self.put
 
     def begin_window(self) -> None:
         """From here on each training metric is kept as it was before its first new value."""

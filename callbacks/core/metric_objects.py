@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -58,6 +59,15 @@ class MetricObjects:
         """Goes back to states that were kept."""
         for held, state in kept:
             vars(held).update(state)
+
+    @contextlib.contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What they measure in the block is taken back."""
+        kept = self.kept()
+        try:
+            yield
+        finally:
+            self.rewind(kept)
 
     def state_dict(self) -> dict[str, Any]:
         """Their states by attribute."""

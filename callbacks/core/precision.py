@@ -31,6 +31,7 @@ class Precision(Callback):
     """
 
     order = Order.TRANSFORM
+    writes = {"gradients": "on_window_end"}
 
     def __init__(self) -> None:
         self.name = "32"

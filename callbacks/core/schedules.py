@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.callback import Callback, Order, Touched
 from minitorch.callbacks.monitor import Watched
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ class Schedules(Callback):
 
     def __init__(self) -> None:
         self._places: list[Any] = []
+
+    @property
+    def writes(self) -> Touched:  # type: ignore[override]
+        trainer = self._trainer
+        if trainer is None or not trainer.lr_scheduler_configs:
+            return {}
+        return {"learning rate": ("on_after_optimizer_step", "on_train_epoch_end")}
 
     def listens(self, event: str) -> bool:
         if event == "on_after_optimizer_step" and self._trainer is not None:

@@ -30,6 +30,7 @@ class _Mode(threading.local):
     meant: tuple[Any, ...] = ()  # the open `intended` blocks
     snapshots = False  # state dicts are copies
     on_empty_cache: Any = None  # is told how many seconds a call of empty_cache took
+    on_stale_average: Any = None  # is told of averaged weights that meet foreign statistics
     noting = False  # operations note the user's line, as under anomaly mode
 
 

@@ -16,13 +16,15 @@ from ..tensor import Parameter, Tensor
 from . import hooks, state, tree
 from .convert import parse_to
 from .hook_methods import HookMethods
+from .partial import PartialLoad
+from .ties import TieMethods
 from .tree import View, check_name
 
 _hooked_everywhere = hooks.in_use
 _REGISTERED = (Parameter, tree.TreeNode)
 
 
-class Module(HookMethods):
+class Module(HookMethods, TieMethods, PartialLoad):
     """A layer or a model: a callable that holds parameters, buffers and other modules.
 
     The attributes are the tree. A `Parameter`, a `Module` and a plain tensor that needs no gradient
@@ -64,8 +66,6 @@ class Module(HookMethods):
             f"{name}: a module that is called must define forward(self, ...). "
             + (f"Did you mean forward by '{near[0]}'?" if near else "Add the method to the class.")
         )
-
-    # Attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is not Parameter:

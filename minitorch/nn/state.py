@@ -13,7 +13,9 @@ from ..errors import ArgumentError, CheckpointError, describe
 from ..ops.creation import from_numpy
 from ..tensor import Tensor
 from .hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE, hooks_of
-from .tree import TreeNode, contents, is_saved
+from .partial import note_left, without_wrapper
+from .ties import settle
+from .tree import TreeNode, contents, is_saved, keep_ties
 
 EXTRA_STATE = "_extra_state"
 
@@ -91,6 +93,8 @@ def _collect(module: Any, destination: Any, prefix: str, keep_vars: bool, memo: 
     from .module import Module
 
     memo.open.add(id(module))
+    if "_ties" in module.__dict__:
+        keep_ties(module)
     for hook in hooks_of(module, SAVE_PRE):
         hook(module, prefix, keep_vars)
     metadata = {"version": module._version}
@@ -187,11 +191,12 @@ def restore(
             f"load_state_dict: expected a mapping from names to tensors. Got "
             f"{type(state_dict).__name__}. Pass the result of state_dict() or of minitorch.load()."
         )
-    loading = _Loading(dict(state_dict), assign)
+    given, versions = without_wrapper(module, state_dict)
+    loading = _Loading(given, assign)
     keys, errors = IncompatibleKeys([], []), list[str]()
-    versions = getattr(state_dict, "_metadata", {})
     _look(module, "", loading, versions, keys, errors)
     keys.unexpected_keys.extend(loading.unexpected())
+    settle(module, {slot.path: value for slot, value in loading.found}, keys.missing_keys, errors)
     nothing = bool(loading.tensors and state_dict) and not loading.found and not loading.foreign
 
     def check(final: bool) -> None:
@@ -205,6 +210,7 @@ def restore(
     for owner, hook in after:
         hook(owner, keys)
     check(final=True)
+    note_left(module, loading.visited, *keys)
     return keys
 
 

@@ -18,7 +18,7 @@ from ..tensor import Parameter, Tensor
 Item = TypeVar("Item")
 Named = Iterator[tuple[str, Any]]
 
-INTERNAL = frozenset({"training", "_hooks", "_declared", "_constants"})
+INTERNAL = frozenset({"training", "_hooks", "_declared", "_constants", "_ties", "_left"})
 """Attributes that hold a module's own state and are no part of the tree."""
 
 
@@ -164,6 +164,8 @@ def walk(module: TreeNode, prefix: str, remove_duplicate: bool, seen: set[int]) 
         if id(node) in seen:
             return
         seen.add(id(node))
+        if "_ties" in node.__dict__:
+            keep_ties(node)
         held = contents(node)
         found.append((path, node, held))
         for name, child in held.modules:
@@ -219,6 +221,13 @@ def check_name(owner: str, kind: str, name: str) -> None:
             f"{owner}: the name of a {kind} must be a non-empty string without '.'. Got {name!r}. "
             "Dots separate the levels of the tree."
         )
+
+
+def keep_ties(module: TreeNode) -> None:
+    """Puts declared ties back where a copy broke them."""
+    from .ties import keep
+
+    keep(module, module.__dict__["_ties"])
 
 
 def locate(module: TreeNode, path: str) -> tuple[Any, Any]:

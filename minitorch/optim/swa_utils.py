@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..autograd import no_grad
+from ..autograd.mode import state
 from ..errors import ArgumentError, ShapeError, describe
 from ..nn.module import Module
 from ..nn.normalization import _BatchNorm
@@ -69,11 +71,14 @@ class AveragedModel(Module):
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
+        self._updates, self._estimated = 0, -1
 
     n_averaged: Any
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the averaged model gives."""
+        if state.on_stale_average is not None and not self.training and self._is_stale():
+            state.on_stale_average()
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
@@ -88,15 +93,8 @@ class AveragedModel(Module):
         count = int(self.n_averaged.item())
         with no_grad():
             pairs = self._pairs(model)
-            if not count:
-                for average, weight in pairs:
-                    average.copy_(weight)
-            elif self.multi_avg_fn is not None:
-                self._all_at_once(pairs)
-            else:
-                function = self.avg_fn or get_swa_avg_fn()
-                for average, weight in pairs:
-                    average.copy_(function(average, weight, self.n_averaged.to(average.device)))
+            update_averages(pairs, self.n_averaged, count, self.avg_fn, self.multi_avg_fn)
+            self._updates = count + 1
             if not self.use_buffers:
                 for here, there in self._buffer_pairs(model):
                     here.detach().copy_(there.detach().to(here.device))
@@ -122,14 +120,46 @@ class AveragedModel(Module):
         theirs = dict(model.named_buffers())
         return [(b, theirs[name]) for name, b in self.module.named_buffers() if name in theirs]
 
-    def _all_at_once(self, pairs: list[tuple[Any, Any]]) -> None:
-        assert self.multi_avg_fn is not None
+    def _is_stale(self) -> bool:
+        """Whether normalisation would use statistics of other weights than the averages."""
+        averages_more = self._updates > 1 and not self.use_buffers
+        return averages_more and self._updates != self._estimated and has_statistics(self.module)
+
+
+def has_statistics(model: Module) -> bool:
+    """Whether a batch normalisation of the model keeps running statistics."""
+    return any(isinstance(m, _BatchNorm) and m.running_mean is not None for m in model.modules())
+
+
+def update_averages(
+    pairs: list[tuple[Any, Any]],
+    n_averaged: Any,
+    count: int,
+    avg_fn: Average | None,
+    multi_avg_fn: MultiAverage | None,
+) -> None:
+    """Takes weights into their averages, in place; call it under `no_grad`.
+
+    Args:
+        pairs: Each average with the weight, on one device.
+        n_averaged: int64[], how many weights are in the averages.
+        count: The same as a number; at 0 the averages become the weights.
+        avg_fn, multi_avg_fn: As in `AveragedModel`.
+    """
+    if not count:
+        for average, weight in pairs:
+            average.copy_(weight)
+    elif multi_avg_fn is not None:
         kinds: dict[Any, list[tuple[Any, Any]]] = {}
         for average, weight in pairs:
             kinds.setdefault((str(average.device), average.dtype), []).append((average, weight))
         for group in kinds.values():
             averages, weights = (list(side) for side in zip(*group, strict=True))
-            self.multi_avg_fn(averages, weights, self.n_averaged.to(averages[0].device))
+            multi_avg_fn(averages, weights, n_averaged.to(averages[0].device))
+    else:
+        function = avg_fn or get_swa_avg_fn()
+        for average, weight in pairs:
+            average.copy_(function(average, weight, n_averaged.to(average.device)))
 
 
 def get_swa_avg_fn() -> Average:
@@ -166,7 +196,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     Raises:
         ArgumentError: `decay` is not in [0, 1].
     """
-    return _in_place(get_ema_avg_fn(decay))
+    _check_decay(decay)
+
+    def average(averages: list[Any], weights: list[Any], updates: Any) -> None:
+        with no_grad():
+            for averaged, weight in zip(averages, weights, strict=True):
+                averaged.lerp_(weight, 1 - decay)
+
+    return average
 
 
 def _in_place(function: Average) -> MultiAverage:
@@ -199,14 +236,10 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     layers = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not layers:
         return
-    momenta = [layer.momentum for layer in layers]
     was_training = model.training
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None
     model.train()
     try:
-        with no_grad():
+        with no_grad(), fresh_statistics(layers):
             for batch in loader:
                 x = batch[0] if isinstance(batch, list | tuple) else batch
                 if not hasattr(x, "to"):
@@ -216,9 +249,23 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
                     )
                 model(x if device is None else x.to(device))
     finally:
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
         model.train(was_training)
+    if isinstance(model, AveragedModel):
+        model._estimated = model._updates
+
+
+@contextlib.contextmanager
+def fresh_statistics(layers: Iterable[_BatchNorm]) -> Iterator[None]:
+    """Inside, running statistics become the mean over the batches that the layers see."""
+    momenta = [(layer, layer.momentum) for layer in layers]
+    for layer, _ in momenta:
+        layer.reset_running_stats()
+        layer.momentum = None
+    try:
+        yield
+    finally:
+        for layer, momentum in momenta:
+            layer.momentum = momentum
 
 
 class SWALR(LRScheduler):

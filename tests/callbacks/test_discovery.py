@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from scripted_tasks import Linear, fit, loader, quiet
 
-from minitorch.callbacks import Callback, discover_callbacks
+from minitorch.callbacks import Callback, describe_plugins, discover_callbacks
 
 CODE = """
 from minitorch.callbacks import Callback
@@ -151,3 +153,57 @@ def test_plug_in_may_replace_a_core_callback(plug_in: Any) -> None:
 def test_class_of_the_fixture_is_a_callback(plug_in: Any) -> None:
     plug_in("x = fake_meter:Meter")
     assert isinstance(discover_callbacks()[0].callbacks[0], Callback)
+
+
+def test_names_choose(plug_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in("a = fake_meter:Meter", "b = fake_meter:several", "c = fake_meter:fails")
+    monkeypatch.setenv("MINITORCH_CALLBACK_PLUGINS", "b, other")
+    assert [found.source[0] for found in discover_callbacks()] == ["b"]
+    monkeypatch.setenv("MINITORCH_CALLBACK_PLUGINS", "a")
+    assert describe_plugins().splitlines() == [
+        "Meter from a (fake_meter:Meter) of fake-meter 1.2",
+        "b (fake_meter:several) of fake-meter 1.2: not used, MINITORCH_CALLBACK_PLUGINS=a",
+        "c (fake_meter:fails) of fake-meter 1.2: not used, MINITORCH_CALLBACK_PLUGINS=a",
+    ]
+
+
+def test_nothing_installed_is_said() -> None:
+    assert describe_plugins().startswith("No installed package offers callbacks under")
+
+
+PROGRAM = """
+import minitorch as mt
+from minitorch.trainer import TaskModule, Trainer
+
+class Task(TaskModule):
+    def __init__(self):
+        super().__init__()
+        self.linear = mt.nn.Linear(1, 1)
+    def training_step(self, batch, batch_idx):
+        return self.linear(batch).square().mean()
+    def configure_optimizers(self):
+        return mt.optim.SGD(self.parameters(), lr=0.1)
+
+Trainer(max_epochs=1, enable_progress_bar=False).fit(Task(), [mt.ones(2, 1)])
+import fake_meter
+print("started", fake_meter.Meter.started)
+"""
+
+
+def test_an_installed_package_takes_part_in_another_process(plug_in: Any, tmp_path: Path) -> None:
+    plug_in("energy = fake_meter:Meter", "broken = fake_meter:fails")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+
+    def run(*arguments: str) -> list[str]:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert run("-m", "minitorch.callbacks") == [
+        "broken (fake_meter:fails) of fake-meter 1.2: broken, ZeroDivisionError: no luck",
+        "Meter from energy (fake_meter:Meter) of fake-meter 1.2",
+    ]
+    assert run("-c", PROGRAM) == [
+        "Trainer: callbacks Meter from energy (fake_meter:Meter) of fake-meter 1.2",
+        "started 1",
+    ]

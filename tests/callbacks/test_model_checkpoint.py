@@ -15,7 +15,7 @@ import pytest
 from scripted_tasks import Fails, Linear, Scripted, Spy, fit, loader, quiet
 
 import minitorch as mt
-from minitorch.callbacks import ModelCheckpoint, model_checkpoint
+from minitorch.callbacks import Batches, ModelCheckpoint, model_checkpoint
 from minitorch.errors import ArgumentError, CheckpointError, TrainerError
 from minitorch.io import load_tree
 from minitorch.trainer import Trainer
@@ -142,7 +142,7 @@ def test_score_belongs_to_the_weights_in_the_file(
     arguments: dict[str, Any], per_epoch: int, tmp_path: Path
 ) -> None:
     keep = ModelCheckpoint(tmp_path, monitor="val/loss", mode="min", save_top_k=-1, **arguments)
-    fit(Linear(), keep, max_epochs=4, val_check_interval=4 // per_epoch)
+    fit(Linear(), keep, max_epochs=4, val_check_interval=Batches(4 // per_epoch))
     assert keep.best_k_models
     for path, score in keep.best_k_models.items():
         task = Linear()

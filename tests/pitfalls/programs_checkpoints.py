@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 from pathlib import Path
@@ -12,12 +13,14 @@ from harness import (
     Classifier,
     Regression,
     assert_same,
+    classes,
     error,
     fit,
     good,
     impossible,
     loader,
     quiet,
+    steps,
     trained,
     warns,
     weights,
@@ -292,28 +295,156 @@ def _(tmp_path: Path) -> None:
     assert mt.load(tmp_path / "part")["x"].tolist() == [2, 3]
 
 
-@error("prefix-mismatch-nonstrict", r"nothing matched|no name|none")
+def prefixed(state: Any, prefix: str) -> dict[str, Any]:
+    return {prefix + name: value for name, value in state.items()}
+
+
+@impossible("prefix-mismatch-nonstrict")
+def _() -> None:
+    trained_task = Regression()
+    fit(trained_task)
+    for prefix in ("module.", "_orig_mod."):
+        task = Regression()
+        task.load_state_dict(prefixed(trained_task.state_dict(), prefix), strict=False)
+        assert_same(weights(task), weights(trained_task))
+    wrapped = nn.DataParallel(Regression())
+    wrapped.load_state_dict(trained_task.state_dict())
+    assert_same(weights(wrapped.module), weights(trained_task))
+
+
+@error("prefix-mismatch-nonstrict", r"names, shapes and kinds.*0 of 4 tensors", "nothing matches")
 def _() -> None:
     task = Regression()
-    prefixed = {f"module.{k}": v for k, v in Regression().state_dict().items() if "net.0" in k}
-    partly = {**prefixed, "net.2.bias": task.state_dict()["net.2.bias"]}
-    task.load_state_dict(partly, strict=False)
+    task.load_state_dict(prefixed(task.state_dict(), "model."), strict=False)
+
+
+@error("prefix-mismatch-nonstrict", r"Got 3 of 4 tensors: net.0.weight.*prefix 'model.'", "partly")
+def _() -> None:
+    task = Regression()
+    state = task.state_dict()
+    bias = {"net.2.bias": state.pop("net.2.bias")}
+    task.load_state_dict({**prefixed(state, "model."), **bias}, strict=False)
+    fit(task)
+
+
+@warns("prefix-mismatch-nonstrict", r"1 of 4 tensors: net.2.bias.*exclude=\[\"net.2.\*\"\]", "few")
+def _() -> None:
+    task = Regression()
+    state = task.state_dict()
+    del state["net.2.bias"]
+    task.load_state_dict(state, strict=False)
+    fit(task)
+
+
+@warns("prefix-mismatch-nonstrict", r"what load_state_dict\(strict=False\) did not find", "hidden")
+def _() -> None:
+    class Task(Regression):
+        def setup(self, stage: str) -> None:
+            state = nn.Sequential(nn.Linear(3, 8)).state_dict()
+            self.net.load_state_dict(state, strict=False)
+
+    fit(Task())
+
+
+@good("prefix-mismatch-nonstrict")
+def _(tmp_path: Path) -> None:
+    task = Regression()
+    state = Regression().state_dict()
+    del state["net.2.bias"]
+    assert repr(task.load_part(state, exclude="net.2.bias")).startswith("<3 of 4 tensors loaded")
+    task.net[0].load_part(state, include="weight", prefix="net.0.")
+    fit(task)
+    with mt.intended("prefix-mismatch-nonstrict", "net.2.*"):
+        other = Regression()
+        other.load_state_dict(state, strict=False)
+        fit(other)
+    again = Regression()
+    again.load_state_dict(state, strict=False)
+    nn.init.constant_(again.net[2].bias, 0.5)  # whoever sets it has seen it
+    fit(again)
+
+
+class Tied(Classifier):
+    """Two layers that share a weight by declaration."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.again = nn.Linear(3, 8)
+        self.tie("again.weight", "net.0.weight")
+
+    def forward(self, x: Any) -> Any:
+        return self.net[2](self.again(x) + self.net[0](x))
+
+
+def copies(task: Any) -> None:
+    """Copies both sides of a tie apart."""
+    task.again = copy.deepcopy(task.again)
+    task.net = copy.deepcopy(task.net)
 
 
 @impossible("weight-tying-broken")
 def _() -> None:
-    class Tied(Classifier):
-        def __init__(self) -> None:
-            super().__init__()
-            self.again = nn.Linear(3, 8)
-            self.again.weight = self.net[0].weight
+    whole = Tied()
+    expected = trained(copy.deepcopy(whole))
+    copies(whole)
+    assert whole.again.weight is not whole.net[0].weight
+    assert_same(trained(whole), expected)
+    assert whole.again.weight is whole.net[0].weight
 
+
+@impossible("weight-tying-broken", "in a hook")
+def _() -> None:
+    class Hooked(Tied):
         def on_fit_start(self) -> None:
             self.again.weight = nn.Parameter(self.again.weight.detach().clone())
 
-        def forward(self, x: Any) -> Any:
-            return self.net[2](self.again(x) + self.net[0](x))
-
-    task = Tied()
-    fit(task)
+    task = Hooked()
+    assert_same(trained(task), trained(Tied()))
     assert task.again.weight is task.net[0].weight
+
+
+@impossible("weight-tying-broken", "checkpoint")
+def _(tmp_path: Path) -> None:
+    trainer = quiet(max_steps=4)
+    trainer.fit(Tied(), loader(classes()))
+    trainer.save_checkpoint(tmp_path / "cut.ckpt")
+    task = Tied()
+    quiet(max_epochs=2).fit(task, loader(classes()), ckpt_path=tmp_path / "cut.ckpt")
+    assert task.again.weight is task.net[0].weight
+    assert_same(weights(task), trained(Tied(), max_epochs=2))
+
+
+@error("weight-tying-broken", r"a declared tie holds one parameter.*'again.weight'.*untie")
+def _() -> None:
+    task = Tied()
+    task.again.weight = nn.Parameter(mt.ones(8, 3))
+    fit(task)
+
+
+@warns("weight-tying-broken", r"Got net.0.weight and again.weight.*self.tie\(", "undeclared copy")
+def _() -> None:
+    class Task(Tied):
+        def __init__(self) -> None:
+            super().__init__()
+            self.untie("again.weight")  # as a deepcopy of one side leaves it
+
+    fit(Task())
+
+
+@warns("weight-tying-broken", r"a deepcopy or an assignment", "undeclared values")
+def _() -> None:
+    task = steps(Regression.training_step)
+    task.left, task.right = nn.Linear(3, 8), nn.Embedding(8, 3)
+    task.right.weight.data = task.left.weight.detach().clone()
+    task.forward = lambda x: task.net[2](task.left(x) + x @ task.right.weight.T + task.net[0](x))
+    fit(task)
+
+
+@good("weight-tying-broken")
+def _() -> None:
+    fit(Tied())
+    task = steps(Regression.training_step)
+    layer = nn.Linear(8, 8)
+    task.net = nn.Sequential(nn.Linear(3, 8), *(copy.deepcopy(layer) for _ in range(3)))
+    task.net.append(nn.Linear(8, 1))
+    fit(task)

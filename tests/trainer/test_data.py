@@ -11,7 +11,7 @@ import pytest
 from toy_tasks import Regression, arrays, fit, loader, quiet
 
 import minitorch as mt
-from minitorch.callbacks import Callback
+from minitorch.callbacks import Batches, Callback
 from minitorch.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from minitorch.errors import DataError
 from minitorch.trainer import TaskModule
@@ -363,7 +363,7 @@ INTERVALS: dict[str, tuple[dict[str, Any], list[int]]] = {
     "half": ({"val_check_interval": 0.5}, [3, 6, 9, 12]),
     "uneven share": ({"val_check_interval": 0.7}, [4, 10]),
     "batches": ({"val_check_interval": 4}, [4, 10]),
-    "every batch": ({"val_check_interval": 1}, list(range(1, 13))),
+    "every batch": ({"val_check_interval": Batches(1)}, list(range(1, 13))),
     "across epochs": ({"val_check_interval": 4, "check_val_every_n_epoch": None}, [4, 8, 12]),
     "longer than an epoch": ({"val_check_interval": 8, "check_val_every_n_epoch": None}, [8]),
     "second epoch": ({"val_check_interval": 0.5, "check_val_every_n_epoch": 2}, [9, 12]),

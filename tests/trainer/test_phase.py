@@ -10,6 +10,7 @@ from toy_tasks import Regression, fit, loader, quiet, weights
 
 import minitorch as mt
 from minitorch import nn
+from minitorch.callbacks import Batches
 from minitorch.trainer import freeze, unfreeze
 from minitorch.trainer.phase import is_frozen
 
@@ -116,7 +117,7 @@ def test_inference_mode(option: bool, inference: bool) -> None:
 def test_validation_does_not_disturb_training() -> None:
     """Weights, data order and dropout are the same whether validation runs or not."""
     finals = []
-    for options in ({}, {"limit_val_batches": 0}, {"val_check_interval": 1}):
+    for options in ({}, {"limit_val_batches": 0}, {"val_check_interval": Batches(1)}):
         mt.manual_seed(11)
 
         class Noisy(Net):

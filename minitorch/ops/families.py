@@ -33,6 +33,7 @@ else:
     Tensor = None  # set by tensor.py, as in primitive.py
 
 ndarray = np.ndarray
+_FLOAT16 = np.dtype(np.float16)
 _new = object.__new__
 
 
@@ -68,9 +69,10 @@ class Unary(Primitive):
         if not isinstance(x, Tensor):
             return self.forward(x, **params) if hasattr(x, "dtype") else self(_number(x), **params)
         a = x._array
-        kind = a.dtype.kind
-        if kind == "V":  # NumPy widens bfloat16 where a Python number joins
-            y = self.forward(a, **params).astype(a.dtype, copy=False)
+        dtype = a.dtype
+        kind = dtype.kind
+        if kind == "V" or dtype is _FLOAT16:  # in float32, and rounded once
+            y = self.forward(a.astype(np.float32), **params).astype(dtype, copy=False)
             return finish_one(self, y, x, params or NO_PARAMS)
         if kind == "c":
             need_real(self.name, x)
@@ -282,9 +284,8 @@ def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
     x, number = (a, b) if isinstance(a, Tensor) else (b, a)
     array = x._array
     if op.numbers and type(number) in _NUMBERS and type(array) is ndarray and array.ndim:
-        kind = array.dtype.kind
         # NumPy keeps the array's dtype when a Python number joins, as PyTorch does.
-        if kind == "f":
+        if array.dtype.kind in "fV":
             return _finish_number(op, x, a, b)
     return _binary_slow(op, a, b)
 
@@ -295,7 +296,14 @@ _NUMBERS = frozenset((int, float))
 def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
     """Records an operation of the tensor `x` and a number; the number is saved as it is."""
     xa, xb = (x._array, b) if a is x else (a, x._array)
-    y = op.fast(xa, xb)
+    dtype = x._array.dtype
+    if dtype.itemsize == 2:  # in float32, and rounded once; factors are not, as in PyTorch
+        wide, number = x._array.astype(np.float32), b if a is x else a
+        if op.name != "mul" and not (op.name == "div" and a is x):
+            number = np.float32(np.asarray(number, dtype))
+        y = (op.forward(wide, number) if a is x else op.forward(number, wide)).astype(dtype)
+    else:
+        y = op.fast(xa, xb)
     t = _new(Tensor)
     t._array = y
     t._grad = t._version = t._view = t._hooks = t._grad_slot = None

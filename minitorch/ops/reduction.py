@@ -321,6 +321,8 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False, **names: A
 
 
 def _prod_forward(a: Any, *, axis: int, keepdim: bool) -> Any:
+    if a.dtype in dtypes.HALF:
+        return a.astype(np.float32).prod(axis=axis, keepdims=keepdim).astype(a.dtype)
     return a.prod(axis=axis, keepdims=keepdim)
 
 

@@ -45,6 +45,12 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
     Raises:
         TrainerError: It is missing, returned something else, or does not cover the module.
     """
+    if "optimizer_idx" in inspect.signature(module.training_step).parameters:
+        raise TrainerError(
+            "training_step: optimizers are told apart by name, not by number. Got a training_step "
+            "that takes optimizer_idx. Return a dict of names from configure_optimizers, and "
+            'write `yield "generator", loss` for each in training_step.'
+        )
     returned = module.configure_optimizers()
     if returned is None and module.automatic_optimization:
         raise TrainerError(

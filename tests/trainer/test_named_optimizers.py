@@ -327,6 +327,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         declared(lambda s: {"d": s.adam(s.d), "g": s.adam(s)}),
         r"Got d\.0\.weight in 'd' and 'g'",
     ),
+    "by number": (
+        {"training_step": lambda self, batch, batch_idx, optimizer_idx: None},
+        r"by name, not by number. Got a training_step that takes optimizer_idx",
+    ),
     "backward of old": (
         {"backward": lambda self, loss: loss.backward()},
         r"def backward\(self, loss, \*\*options\)",

@@ -71,8 +71,10 @@ class Unary(Primitive):
         a = x._array
         dtype = a.dtype
         kind = dtype.kind
-        if kind == "V" or dtype is _FLOAT16:  # in float32, and rounded once
-            y = self.forward(a.astype(np.float32), **params).astype(dtype, copy=False)
+        if kind == "V" or dtype is _FLOAT16:
+            # In float32 and rounded once; on a GPU, whose operations do so, bfloat16 is widened.
+            wide = a.astype(np.float32) if type(a) is ndarray else a
+            y = self.forward(wide, **params).astype(dtype, copy=False)
             return finish_one(self, y, x, params or NO_PARAMS)
         if kind == "c":
             need_real(self.name, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,11 @@ def first_bad(trainer: Trainer) -> str:
 
 def _losses(output: Any) -> Iterator[Tensor]:
     """The losses that a step returned or yields, by name or alone."""
-    values = output.values() if isinstance(output, Mapping) else [output]
-    for value in (value for _, value in output) if isgenerator(output) else values:
+    values: Iterable[Any] = output.values() if isinstance(output, Mapping) else [output]
+    if isgenerator(output):
+        pairs: Iterable[Any] = output
+        values = (value for _, value in pairs)
+    for value in values:
         if isinstance(value, Mapping):
             yield from _losses(value)
         elif isinstance(value, Tensor) and value.requires_grad:

@@ -7,7 +7,7 @@ of that name has stepped when the function goes on, so that later losses see the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,8 @@ def learner(trainer: Trainer) -> Callable[[TaskModule, Any, int], dict[str, Any]
         with trainer.precision.forward_context():
             output = step(batch, batch_idx) if trainer._step_takes_index else step(batch)
         if isgenerator(output):
-            return _in_turn(trainer, module, output)
+            pairs: Iterator[Any] = output
+            return _in_turn(trainer, module, pairs)
         return _together(trainer, output)
 
     return learn
@@ -95,15 +96,13 @@ def _together(trainer: Trainer, output: Any) -> dict[str, Any]:
     return outputs
 
 
-def _in_turn(
-    trainer: Trainer, module: TaskModule, steps: Generator[Any, None, Any]
-) -> dict[str, Any]:
+def _in_turn(trainer: Trainer, module: TaskModule, pairs: Iterator[Any]) -> dict[str, Any]:
     """Each optimizer steps before the next loss is computed, unless the window has more to add."""
     at_once = trainer.accumulation.at_once
     windows, outputs, came = trainer.position.windows, {}, set()
     while True:
         with trainer.precision.forward_context():
-            item = next(steps, _END)
+            item = next(pairs, _END)
         if item is _END:
             break
         entry, value = _pair(trainer, item)

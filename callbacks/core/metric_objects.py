@@ -58,7 +58,7 @@ class MetricObjects:
     def rewind(kept: Kept) -> None:
         """Goes back to states that were kept."""
         for held, state in kept:
-            vars(held).update(state)
+            held.__dict__.update(state)
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:

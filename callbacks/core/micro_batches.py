@@ -126,8 +126,8 @@ class _Start:
                 p.grad = None
         if trainer.device.type != "cpu":
             backend.get("cuda").xp.get_default_memory_pool().free_all_blocks()
-        for p, gradient in self.gradients:
-            p.grad = None if gradient is None else gradient.clone()
+        for parameter, gradient in self.gradients:
+            parameter.grad = None if gradient is None else gradient.clone()
 
 
 def split(batch: Any, size: int, first: int, end: int) -> Any:

@@ -112,7 +112,8 @@ class Precision(Callback):
             f"and halves after each, to {self.scaler.get_scale():g} now. Train longer, make the "
             'loss smaller (a mean, not a sum), or use precision="bf16-mixed".'
         )
-        if applied or trainer.fast_dev_run or trainer._end[0] != "completed":
+        completed = trainer._end is not None and trainer._end[0] == "completed"
+        if applied or trainer.fast_dev_run or not completed:
             trainer.checks.warn(_NO_EFFECT, text)
         else:
             trainer.checks.error(_NO_EFFECT, text)

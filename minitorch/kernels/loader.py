@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.memory import keep_freed_memory
 from . import threads
 
 # Elements below which a few calls of NumPy are as fast, and importing numba is not worth it. Fixed,
@@ -74,6 +75,7 @@ def _import(family: str) -> ModuleType | None:
     if os.environ.get("MINITORCH_KERNELS", "on") == "off":
         return None
     threads.prepare()
+    keep_freed_memory()
     try:
         import numba  # noqa: F401
     except ImportError:

@@ -1,4 +1,10 @@
-"""Who uses how many threads: compiled kernels, and the BLAS under NumPy's matrix products."""
+"""Who uses how many threads: one number, and one pool, that of the compiled kernels.
+
+Kernels share out rows or blocks with `prange`. Matrix products are cut into blocks in the same
+pool, each block a product of OpenBLAS on one thread (`cpu/blas.py`): the idle threads of a second
+pool would spin while this one works. Where there is no numba, or NumPy has another BLAS, products
+are NumPy's and use its threads. Threads of a DataLoader compute alone, each on its own core.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +16,23 @@ from typing import Any
 from ..errors import ArgumentError
 
 # Turns that GNU OpenMP's idle threads spin before they sleep. Its default, about a millisecond,
-# keeps a core from BLAS and from other processes after every kernel.
-SPIN_TURNS = "1000"
+# keeps a core from other processes after every kernel; one that sleeps at once costs a wake-up for
+# each. A step calls kernels every few dozen microseconds.
+SPIN_TURNS = "10000"
 
 
 class _Here(threading.local):
-    """What numba was told in this thread; it keeps a number for each."""
+    """What this thread may use; numba keeps a number for each thread too."""
 
-    number: int | None = None
+    asked: int | None = 0  # the number that numba was told last; 0 before
+    usable: int = 1
+    alone: bool = False
 
 
 _here = _Here()
 _wanted: int | None = None
 _limiter: Any = None
+_products_are_ours = False
 
 
 def prepare() -> None:
@@ -31,14 +41,41 @@ def prepare() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_TURNS)
 
 
+def _asked() -> int | None:
+    """The number that was set, else that of the environment."""
+    if _wanted is not None:
+        return _wanted
+    text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
 def apply() -> None:
     """Called before kernels run: gives those of this thread the number that was asked for."""
-    if _wanted is not None and _here.number != _wanted:
-        import numba
+    if _here.asked == _wanted:
+        return
+    import numba
 
-        most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-        numba.set_num_threads(min(_wanted, most))
-        _here.number = _wanted
+    most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    _here.usable = 1 if _here.alone else min(_asked() or most, most)
+    numba.set_num_threads(_here.usable)
+    _here.asked = _wanted
+
+
+def count() -> int:
+    """How many threads a kernel that is called in this thread uses; `apply` ran before."""
+    return _here.usable
+
+
+def compute_alone() -> None:
+    """This thread is one of several that compute side by side: its kernels use it alone."""
+    _here.alone = True
+    _here.asked = 0
+
+
+def own_products() -> None:
+    """The kernels compute matrix products: OpenBLAS under NumPy stays at one thread from now on."""
+    global _products_are_ours
+    _products_are_ours = True
 
 
 def set_num_threads(number: int) -> None:
@@ -55,18 +92,23 @@ def set_num_threads(number: int) -> None:
         raise ArgumentError(
             f"set_num_threads: the number must be a positive integer. Got {number!r}."
         )
-    from threadpoolctl import threadpool_limits
-
     _wanted = number
-    _limiter = threadpool_limits(limits=number, user_api="blas")
+    if not _products_are_ours:
+        from threadpoolctl import threadpool_limits
+
+        _limiter = threadpool_limits(limits=number, user_api="blas")
     if "numba" in sys.modules:
         apply()
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use, and kernels at most."""
-    if _wanted is not None:
-        return _wanted
+    asked = _asked()
+    if asked is not None:
+        return asked
+    if _products_are_ours:
+        apply()
+        return count()
     from threadpoolctl import threadpool_info
 
     return max(

@@ -1,7 +1,7 @@
 """Scaled dot-product attention, `softmax(q kᵀ · scale + bias) v`, in one node.
 
-A row that may attend nowhere gives 0. The weights are kept for the backward pass, which uses
-`∂L/∂scores = w · (dw - Σ dw·w)` for each row.
+A row that may attend nowhere gives 0. The backward pass uses `∂L/∂scores = w · (dw - Σ dw·w)` for
+each row, with the weights w kept, or computed again where there are compiled bodies.
 
 Source: Vaswani et al., Attention Is All You Need, 2017.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import backend
 from ..kernels import load_for
-from . import comparison, linalg, reduction, shape
+from . import comparison, linalg, product, reduction, shape
 from . import elementwise as el
 from .dropout import dropout_op
 from .fused import Fused
@@ -92,6 +92,29 @@ def _kept(w: Any, keep: Any, keep_scale: float) -> Any:
     return w if keep is None else w * keep * w.dtype.type(keep_scale)
 
 
+def _compiled(q: Any, k: Any, v: Any, mask: Any, keep: Any) -> Any:
+    """The compiled bodies, if they can take these arrays of float32 or wider."""
+    if keep is not None or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        return None
+    if mask is not None and mask.ndim > max(2, q.ndim):
+        return None
+    kernels = load_for("attention", q, k, v, kinds="f", least=1)
+    return kernels if kernels is not None and kernels.available else None
+
+
+def _four(mask: Any, keys: int) -> Any:
+    """A mask as f32[B or 1, H or 1, L or 1, S] that is added, or None."""
+    if mask is None:
+        return None
+    bias = _bias(np, mask, False, 0, 0, np.dtype(np.float32))
+    lead = bias.shape[:-2]
+    shape = (*((1,) * (2 - len(lead))), *lead, *((1,) * (2 - bias.ndim)), *bias.shape[-2:])
+    if len(shape) > 4:
+        shape = (math.prod(shape[:-3]), *shape[-3:])
+    bias = bias.reshape(shape)
+    return np.ascontiguousarray(np.broadcast_to(bias, (*bias.shape[:3], keys)), np.float32)
+
+
 def _forward(
     q: Any,
     k: Any,
@@ -103,12 +126,21 @@ def _forward(
     keep: Any = None,
     keep_scale: float = 1.0,
 ) -> tuple[Any, tuple[Any, ...]]:
-    xp, dtype = backend.namespace(q), q.dtype
+    dtype = q.dtype
     q, k, v = wide(q), wide(k), wide(v)
-    scores = xp.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
+    kernels = _compiled(q, k, v, mask, keep)
+    if kernels is not None:
+        out, *rows = kernels.forward(q, k, v, _four(mask, k.shape[-2]), scale, causal)
+        return out.astype(dtype, copy=False), (None, rows)
+    w = _weights(q, k, mask, scale, causal)
+    return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None)
+
+
+def _weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
+    xp = backend.namespace(q)
+    scores = product.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     bias = _bias(xp, mask, causal, q.shape[-2], k.shape[-2], q.dtype)
-    w = _softmax(xp, scores, bias)
-    return xp.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w,)
+    return _softmax(xp, scores, bias)
 
 
 def _fit(g: Any, like: Any) -> Any:
@@ -134,14 +166,22 @@ def _backward(
     keep: Any = None,
     keep_scale: float = 1.0,
 ) -> list[Any]:
-    (w,) = residuals
-    xp, g = backend.namespace(w), wide(g)
+    (w, rows), g = residuals, wide(g)
     grads: list[Any] = [None] * 4
+    if w is None and not needs[3]:
+        arrays = [wide(a) for a in (q, k, v)]
+        kernels = load_for("attention", g, *arrays, kinds="f", least=1)
+        if kernels is not None:
+            bias = _four(mask, k.shape[-2])
+            grads[:3] = kernels.backward(g, *arrays, bias, rows, scale, causal)
+            return [None if d is None else d.astype(q.dtype, copy=False) for d in grads]
+    if w is None:
+        w = _weights(wide(q), wide(k), mask, scale, causal)
     if needs[2]:
-        grads[2] = _fit(xp.matmul(_kept(w, keep, keep_scale).swapaxes(-1, -2), g), v)
+        grads[2] = _fit(product.matmul(_kept(w, keep, keep_scale).swapaxes(-1, -2), g), v)
     if not (needs[0] or needs[1] or needs[3]):
         return grads
-    d = xp.matmul(g, wide(v).swapaxes(-1, -2))
+    d = product.matmul(g, wide(v).swapaxes(-1, -2))
     d = _kept(d, keep, keep_scale)
     d -= (d * w).sum(axis=-1, keepdims=True)
     d *= w
@@ -150,9 +190,9 @@ def _backward(
         grads[3] = grads[3].copy() if grads[3] is d else grads[3]
     d *= d.dtype.type(scale)
     if needs[0]:
-        grads[0] = _fit(xp.matmul(d, wide(k)), q)
+        grads[0] = _fit(product.matmul(d, wide(k)), q)
     if needs[1]:
-        grads[1] = _fit(xp.matmul(d.swapaxes(-1, -2), wide(q)), k)
+        grads[1] = _fit(product.matmul(d.swapaxes(-1, -2), wide(q)), k)
     return grads
 
 

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .. import backend, dtypes
+from .. import backend
 from ..autograd.mode import state
 from ..errors import DtypeError, ShapeError, describe
-from . import primitive, shape
+from . import primitive, product, shape
 from .fused import Fused
 from .primitive import Primitive, cast, finish_two
-
-
-def _matmul_forward(a: Any, b: Any) -> Any:
-    """Half types are multiplied in float32 and rounded once, as GPUs do."""
-    if a.dtype in dtypes.HALF:
-        wide = np.float32
-        return backend.namespace(a).matmul(a.astype(wide), b.astype(wide)).astype(a.dtype)
-    if a.ndim == 2 == b.ndim:
-        return a.dot(b)
-    return backend.namespace(a).matmul(a, b)
 
 
 def _swap(x: Any) -> Any:
@@ -30,7 +18,7 @@ def _swap(x: Any) -> Any:
 
 _MATMUL = Primitive(
     "matmul",
-    _matmul_forward,
+    product.matmul,
     (
         lambda g, a, b: _matmul(g, _swap(b)),
         lambda g, a, b: _matmul(_swap(a), g),
@@ -42,8 +30,8 @@ _MATMUL = Primitive(
 def _matmul(a: Any, b: Any) -> Any:
     """The product of operands with at least two axes each; leading axes are broadcast."""
     if not isinstance(a, primitive.Tensor) and not isinstance(b, primitive.Tensor):
-        return _matmul_forward(a, b)
-    return finish_two(_MATMUL, _matmul_forward(a._array, b._array), a, b)
+        return product.matmul(a, b)
+    return finish_two(_MATMUL, product.matmul(a._array, b._array), a, b)
 
 
 _MATMUL.crosswise = True
@@ -207,9 +195,7 @@ def _rows(a: Any) -> Any:
 
 
 def _linear_forward(x: Any, weight: Any, bias: Any = None) -> tuple[Any, tuple[Any, ...]]:
-    y = _rows(x).dot(weight.T)
-    if bias is not None:
-        y += bias
+    y = product.product(_rows(x), weight.T, bias)
     return (y if x.ndim == 2 else y.reshape(*x.shape[:-1], weight.shape[0])), ()
 
 
@@ -217,9 +203,9 @@ def _linear_backward(
     g: Any, needs: list[bool], residuals: Any, x: Any, weight: Any, bias: Any
 ) -> tuple[Any, Any, Any]:
     rows = _rows(g)
-    gx = rows.dot(weight).reshape(x.shape) if needs[0] else None
-    gw = rows.T.dot(_rows(x)) if needs[1] else None
-    gb = rows.sum(axis=0) if needs[2] else None
+    gx = product.product(rows, weight).reshape(x.shape) if needs[0] else None
+    gw = product.product(rows.T, _rows(x)) if needs[1] else None
+    gb = product.column_sums(rows) if needs[2] else None
     return gx, gw, gb
 
 

@@ -21,6 +21,7 @@ from .. import backend
 from . import elementwise as el
 from . import joining, linalg
 from .fused import Fused
+from .product import column_sums, product
 from .recurrent_steps import MODES
 from .wide import wide
 
@@ -113,13 +114,13 @@ def _backward(
     found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
     da, dr, old, dh, dc, dw_hr = found
     grads = [
-        da @ w_ih if needs[0] else None,
+        product(da, w_ih) if needs[0] else None,
         dh if needs[1] else None,
         dc if needs[2] else None,
-        da.T @ x if needs[3] else None,
-        dr.T @ old if needs[4] else None,
-        da.sum(axis=0) if needs[5] else None,
-        dr.sum(axis=0) if needs[6] else None,
+        product(da.T, x) if needs[3] else None,
+        product(dr.T, old) if needs[4] else None,
+        column_sums(da) if needs[5] else None,
+        column_sums(dr) if needs[6] else None,
         dw_hr if needs[7] else None,
     ]
     return [

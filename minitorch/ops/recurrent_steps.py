@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import backend
+from ..kernels import load_for
+from .product import product
 
 Walk = list[tuple[int, int, int]]
 
@@ -20,6 +22,16 @@ class Mode(NamedTuple):
 
     forward: Any
     backward: Any
+
+
+def _compiled(*arrays: Any) -> Any:
+    """The compiled bodies for float32 arrays, or None."""
+    return load_for("recurrent", *arrays, kinds="f", contiguous=True)
+
+
+def _both(a: Any, b: Any) -> Any:
+    """The sum of two biases of which either may be missing."""
+    return b if a is None else _sum(a, b)
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -36,7 +48,10 @@ def _lstm_forward(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
 ) -> Any:
     xp, n = backend.namespace(x), c0.shape[1]
-    gates = _sum(_sum(x @ w_ih.T, b_ih), b_hh)
+    gates = product(x, w_ih.T, _both(b_ih, b_hh))
+    kernels = _compiled(gates, h0, c0, w_hh) if w_hr is None else None
+    if kernels is not None:
+        return kernels.lstm_forward(gates, h0, c0, w_hh, walk)
     half = xp.full((4 * n,), 0.5, x.dtype)
     half[2 * n : 3 * n] = 1
     gates *= half
@@ -67,6 +82,10 @@ def _lstm_backward(
     dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
 ) -> Any:
     gates, old, old_cells, squashed = residuals
+    kernels = _compiled(gates, dh, dc, w_hh) if w_hr is None else None
+    if kernels is not None:
+        da = kernels.lstm_backward(dy, dh, dc, residuals, w_hh, walk)
+        return da, da, old, dh, dc, None
     xp, n = backend.namespace(dy), dc.shape[1]
     i, f, g, o = (gates[:, k * n : (k + 1) * n] for k in range(4))
     through = o * (1 - squashed * squashed)
@@ -98,7 +117,10 @@ def _gru_forward(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
 ) -> Any:
     xp, n = backend.namespace(x), h0.shape[1]
-    gates = _sum(x @ w_ih.T, b_ih)
+    gates = product(x, w_ih.T, b_ih)
+    kernels = _compiled(gates, h0, w_hh)
+    if kernels is not None:
+        return kernels.gru_forward(gates, h0, w_hh, b_hh, walk)
     gates[:, : 2 * n] *= 0.5
     recurrent = xp.ascontiguousarray(w_hh.T)
     old, y, inner = (xp.empty((len(x), n), x.dtype) for _ in range(3))
@@ -123,6 +145,10 @@ def _gru_backward(
     dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
 ) -> Any:
     gates, old, inner = residuals
+    kernels = _compiled(gates, dh, w_hh)
+    if kernels is not None:
+        da, dr = kernels.gru_backward(dy, dh, residuals, w_hh, walk)
+        return da, dr, old, dh, None, None
     xp, n = backend.namespace(dy), dh.shape[1]
     r, z, new = (gates[:, k * n : (k + 1) * n] for k in range(3))
     # Each gate's slope with respect to the new hidden state.
@@ -160,7 +186,7 @@ def _plain_forward(name: str) -> Any:
         walk: Walk,
     ) -> Any:
         xp = backend.namespace(x)
-        y = _sum(_sum(x @ w_ih.T, b_ih), b_hh)
+        y = product(x, w_ih.T, _both(b_ih, b_hh))
         recurrent = xp.ascontiguousarray(w_hh.T)
         old = xp.empty_like(y)
         h = h0.copy()

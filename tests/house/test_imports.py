@@ -25,6 +25,7 @@ MAY_IMPORT = {
         "safetensors",
         "threadpoolctl",
         "numba",
+        "llvmlite",
         "cupy",
         "sklearn",
         "PIL",

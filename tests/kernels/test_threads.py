@@ -64,7 +64,7 @@ print(numba.get_num_threads(), os.environ.get("GOMP_SPINCOUNT"))
 
 @pytest.mark.parametrize(
     ("environment", "spin"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
 def test_idle_kernel_threads_sleep_soon_unless_told_otherwise(
     environment: dict[str, str], spin: str

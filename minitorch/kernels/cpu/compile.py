@@ -37,6 +37,18 @@ class Kernel:
         """Runs the kernel."""
         (self.parallel if args[0].size >= PARALLEL_FROM else self.serial)(*args)
 
+    def share(self, workers: int, *args: Any) -> None:
+        """Runs a kernel whose last argument says how many threads take its blocks."""
+        (self.parallel if workers > 1 else self.serial)(*args, workers)
+
+
+def part(*, fastmath: Iterable[str] = ()) -> Any:
+    """Decorator for what one thread does in kernels, compiled apart from them.
+
+    The passes that make a body parallel take long, so that they had better see few lines.
+    """
+    return njit(cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath) or False)
+
 
 def _twin(body: Callable[..., None]) -> Callable[..., None]:
     """The same function under another name, since numba's cache goes by the name."""

@@ -1,0 +1,57 @@
+"""Products of matrices on arrays: the compiled ones where they pay, else those of the namespace.
+
+Half types are multiplied in float32 and rounded once, as GPUs do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import backend, dtypes
+from ..kernels import load_for
+
+# Multiplications below which OpenBLAS uses one thread too, and NumPy's own call is as fast.
+LEAST = 1 << 18
+
+
+def _kernels(a: Any, b: Any, bias: Any = None) -> Any:
+    kernels = load_for("product", a, b, bias, least=0)
+    return kernels if kernels is not None and kernels.available else None
+
+
+def product(a: Any, b: Any, bias: Any = None) -> Any:
+    """`a_MK @ b_KN + bias_N` of arrays of one dtype, float32 or wider."""
+    if a.shape[0] * a.shape[1] * b.shape[1] >= LEAST:
+        kernels = _kernels(a, b, bias)
+        if kernels is not None:
+            return kernels.product(a, b, bias)
+    y = a.dot(b)
+    if bias is not None:
+        y += bias
+    return y
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """`a_…MK @ b_…KN` of arrays of one dtype with at least two axes; leading ones are broadcast."""
+    if a.dtype in dtypes.HALF:
+        return matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if a.ndim == 2 == b.ndim:
+        return product(a, b)
+    if a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-2]:
+        if a.size * b.shape[-1] >= LEAST and (kernels := _kernels(a, b)) is not None:
+            y = kernels.batched(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]))
+            return y.reshape(*a.shape[:-1], b.shape[-1])
+    if b.ndim == 2 and a.size:
+        return product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+    return backend.namespace(a).matmul(a, b)
+
+
+def column_sums(x: Any) -> Any:
+    """The sums of x_MN over M."""
+    kernels = load_for("product", x)
+    return x.sum(axis=0) if kernels is None else kernels.column_sums(x)
+
+
+__all__ = ["column_sums", "matmul", "product"]

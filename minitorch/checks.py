@@ -15,7 +15,7 @@ from .errors import ArgumentError
 T = TypeVar("T", bound=Callable[..., Any])
 
 KNOWN = frozenset(
-    "batchnorm-not-really-frozen bce-nll-input-mixup data-leakage "
+    "batch-first-and-mask-polarity batchnorm-not-really-frozen bce-nll-input-mixup data-leakage "
     "dataset-setup-state-on-one-process dead-units-exploding "
     "debug-mode-left-on double-softmax empty-cache-in-loop float64-creep host-sync-in-step "
     "init-last-layer label-shift-off-by-one "

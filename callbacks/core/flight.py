@@ -80,7 +80,7 @@ class FlightCheck(Callback):
     ) -> None:
         self._batches += 1
         if self._batches == 1 and self._watch is not None:
-            self._watch.open(_sizes(batch))
+            self._watch.open(_sizes(batch), _series(batch))
             note_lines(True)
 
     def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ class FlightCheck(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         if self._watch is not None:
-            self._watch.open(_sizes(batch))
+            self._watch.open(_sizes(batch), _series(batch))
 
     def on_validation_batch_end(
         self,
@@ -252,6 +252,10 @@ def _reach(tensor: Any, lr: float) -> bool:
 
 def _sizes(batch: Any) -> set[int]:
     return {leaf.shape[0] for leaf in leaves(batch) if leaf.ndim}
+
+
+def _series(batch: Any) -> set[tuple[int, int]]:
+    return {tuple(leaf.shape[:2]) for leaf in leaves(batch) if leaf.ndim > 1}
 
 
 def _whole_numbers(batch: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core.recorded import broadcast_message, crosses
+from minitorch.callbacks.core.sequences import CHECK, axes_message, padding_message
 from minitorch.checks import is_intended
 from minitorch.errors import ShapeError
 from minitorch.ops import comparison, shape, softmax
@@ -26,40 +27,50 @@ class Watch:
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
         self._thread = threading.get_ident()
-        self._before: list[tuple[Any, Any]] = []
+        self._before: list[tuple[Any, str, Any]] = []
         self.sizes: set[int] = set()
+        self.series: set[tuple[int, int]] = set()
 
-    def open(self, sizes: set[int]) -> None:
+    def open(self, sizes: set[int], series: set[tuple[int, int]]) -> None:
         """Begins to watch.
 
         Args:
             sizes: Lengths that are numbers of samples in this batch.
+            series: The first two lengths of what has more than one axis in this batch.
         """
-        self.sizes = sizes
+        self.sizes, self.series = sizes, series
         if self._before:
             return
+        # Loaded late: many programs need none of them.
+        from minitorch.nn.functional import multi_head
+        from minitorch.ops import attention, recurrent
+
         for name in _COMPARISONS:
             self._wrap(getattr(comparison, name), self._compare)
         self._wrap(shape._RESHAPE, self._reshape)
         self._wrap(softmax._SOFTMAX, self._softmax)
         self._wrap(softmax._LOG_SOFTMAX, self._softmax)
+        self._wrap(recurrent.recurrent_op, self._recurrent)
+        self._wrap(attention.attention_op, self._attention)
+        self._wrap(multi_head, self._padding, "_added")
 
     def close(self) -> None:
         """Puts every operation back."""
-        for op, forward in self._before:
-            op.forward = forward
+        for owner, attribute, body in self._before:
+            setattr(owner, attribute, body)
         self._before = []
 
-    def _wrap(self, op: Any, look: Any) -> None:
-        forward = op.forward
-        self._before.append((op, forward))
+    def _wrap(self, owner: Any, look: Any, attribute: str = "forward") -> None:
+        body = getattr(owner, attribute)
+        name = getattr(owner, "name", attribute)
+        self._before.append((owner, attribute, body))
 
-        def watched(*arrays: Any, **params: Any) -> Any:
+        def watched(*args: Any, **params: Any) -> Any:
             if threading.get_ident() == self._thread:
-                look(op.name, arrays, params)
-            return forward(*arrays, **params)
+                look(name, args, params)
+            return body(*args, **params)
 
-        op.forward = watched
+        setattr(owner, attribute, watched)
 
     def _compare(self, name: str, arrays: Any, params: Any) -> None:
         a, b = arrays
@@ -99,6 +110,26 @@ class Watch:
             f"{name}: samples are independent. Got dim=0, the batch axis, of "
             f"{tuple(array.shape)} at {checks.line()}. Did you mean dim=-1?",
         )
+
+    def _recurrent(self, name: str, arrays: Any, params: Any) -> None:
+        steps, batch = len(params["sizes"]), max(params["sizes"], default=0)
+        samples = getattr(self._trainer.train_data.loader, "batch_size", None)
+        if (steps, batch) in self.series and steps == samples != batch:
+            self._report(axes_message(params["mode"], steps, batch, self._trainer.checks.line()))
+
+    def _attention(self, name: str, arrays: Any, params: Any) -> None:
+        mask = arrays[3] if len(arrays) > 3 else None
+        self._report(padding_message(name, mask, False, self._trainer.checks.line()))
+
+    def _padding(self, name: str, args: Any, params: Any) -> None:
+        which, mask, _ = args
+        if which == "key_padding_mask" and mask is not None:
+            line = self._trainer.checks.line()
+            self._report(padding_message(which, mask._array, True, line))
+
+    def _report(self, message: str | None) -> None:
+        if message is not None and not is_intended(CHECK):
+            self._trainer.checks.error(CHECK, message)
 
 
 def _one_source(a: Any, b: Any) -> bool:

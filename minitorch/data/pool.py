@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from ..kernels.threads import compute_alone
 from .fetch import Fetcher, ReadTask, Recipe, Signal, StreamTask, Worker
 
 _JOIN_SECONDS = 5.0
@@ -79,6 +80,7 @@ def serve(
     is_current: Callable[[int], bool],
 ) -> None:
     """The life of a worker: load the recipe, then answer tasks until None comes."""
+    compute_alone()
     broken: Failure | None = None
     try:
         recipe = load()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import backend, dtypes
-from ..errors import ArgumentError, describe
+from ..errors import ArgumentError, DtypeError, describe
 from ..kernels import load_for
 from . import comparison, shape
 from . import elementwise as el
@@ -116,3 +117,32 @@ def log_softmax(input: Any, dim: int | None = None, *, dtype: Any = None, **name
     if names:
         return renamed(log_softmax, locals())
     return _along(_LOG_SOFTMAX, input, dim, dtype)
+
+
+def masked_softmax(input: Any, mask: Any, dim: int) -> Any:
+    """softmax over the elements where `mask` is true; the others are 0, also where it never is.
+
+    Half types are computed in float32; no constant stands for the masked elements.
+
+    Args:
+        input: f[…].
+        mask: bool, broadcast to the input.
+        dim: The axis of a distribution.
+
+    Raises:
+        DtypeError: The mask is not bool.
+    """
+    need_float("masked_softmax", input._array)
+    if mask._array.dtype != np.bool_:
+        raise DtypeError(
+            f"masked_softmax: the mask must be bool, true where an element counts. Got "
+            f"{describe(mask)}. Compare first: mask > 0."
+        )
+    half = input._array.dtype in dtypes.HALF
+    x = cast(input, np.dtype(np.float32)) if half else input
+    x = el.where(mask, x, -math.inf)
+    top = amax(x.detach(), dim, True)
+    e = el.exp(x - el.where(comparison.isfinite(top), top, 0.0))
+    total = sum(e, dim, True)
+    y = e / el.where(total.detach() > 0, total, 1.0)
+    return cast(y, input._array.dtype) if half else y

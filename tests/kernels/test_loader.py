@@ -160,3 +160,23 @@ def test_erf_agrees_with_its_plain_body(shape: tuple[int, ...], dtype: str) -> N
     np.testing.assert_allclose(
         fast.double().numpy(), plain.astype(np.float64), rtol=tolerance, atol=tolerance
     )
+
+
+def test_a_long_compilation_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile = pytest.importorskip("minitorch.kernels.cpu.compile")
+    monkeypatch.setattr(compile, "NOTED_SECONDS", 0.0)
+    monkeypatch.setattr(compile, "_noted", False)
+    kernel = compile.Kernel(lambda x, workers: None)
+    for _ in range(2):
+        kernel.share(1, np.ones(3))
+    assert capsys.readouterr().err.count("minitorch: compiling kernels for this machine, once") == 1
+
+
+def test_the_command_line_wants_a_word() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "minitorch.kernels"], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 2
+    assert "--build" in result.stdout

@@ -442,16 +442,6 @@ def _() -> None:
     assert callback.count == 6
 
 
-@impossible("mask-value-overflow")
-def _() -> None:
-    raise NotImplementedError("masked softmax as one operation")
-
-
-@error("batch-first-and-mask-polarity", "typed masks")
-def _() -> None:
-    pass
-
-
 @impossible("log-last-batch-as-epoch")
 def _() -> None:
     result = fit(Regression(), max_epochs=1)

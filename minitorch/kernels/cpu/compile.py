@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +16,23 @@ PARALLEL_FROM = 32768
 
 # Sums may be reordered so that they become vector code; nan and inf stay what they are.
 FAST = frozenset(("reassoc", "contract", "nsz", "arcp"))
+
+
+# A first call that takes longer is told to the user.
+NOTED_SECONDS = 1.0
+_noted = False
+
+
+def note_compilation(seconds: float) -> None:
+    """Says once in a process why it waits, on the standard error stream."""
+    global _noted
+    if not _noted:
+        _noted = True
+        print(
+            f"minitorch: compiling kernels for this machine, once ({seconds:.1f} s for the first). "
+            "`python -m minitorch.kernels --build` compiles all ahead.",
+            file=sys.stderr,
+        )
 
 
 class Kernel:
@@ -32,14 +51,25 @@ class Kernel:
         options["fastmath"] = set(fastmath) or False
         self.parallel = njit(**options, parallel=True)(body)
         self.serial = njit(**options)(_twin(body))
+        self._ran: set[Any] = set()
 
     def __call__(self, *args: Any) -> None:
         """Runs the kernel."""
-        (self.parallel if args[0].size >= PARALLEL_FROM else self.serial)(*args)
+        self._run(self.parallel if args[0].size >= PARALLEL_FROM else self.serial, args)
 
     def share(self, workers: int, *args: Any) -> None:
         """Runs a kernel whose last argument says how many threads take its blocks."""
-        (self.parallel if workers > 1 else self.serial)(*args, workers)
+        self._run(self.parallel if workers > 1 else self.serial, (*args, workers))
+
+    def _run(self, body: Any, args: tuple[Any, ...]) -> None:
+        if body in self._ran:
+            body(*args)
+            return
+        start = time.perf_counter()
+        body(*args)
+        self._ran.add(body)
+        if time.perf_counter() - start > NOTED_SECONDS:
+            note_compilation(time.perf_counter() - start)
 
 
 def part(*, fastmath: Iterable[str] = ()) -> Any:

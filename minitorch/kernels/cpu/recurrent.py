@@ -39,7 +39,7 @@ def tanh_f32(x):  # type: ignore[no-untyped-def]
     return p * s * x + x if abs(x) < _F(0.625) else (large if x > 0 else -large)
 
 
-@register_jitable
+@part(fastmath=FAST)
 def _squash(row, added, tanh):  # type: ignore[no-untyped-def]
     """The gate of `row + added`, in place."""
     if tanh:
@@ -72,8 +72,7 @@ def _lstm_forward_blocks(
                 at = firsts[t] + start + r
                 a, extra = gates[at], recurrent[r]
                 i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
-                _squash(i, extra[:n], False)
-                _squash(f, extra[n : 2 * n], False)
+                _squash(a[: 2 * n], extra[: 2 * n], False)
                 _squash(g, extra[2 * n : 3 * n], True)
                 _squash(o, extra[3 * n : 4 * n], False)
                 cell, now, before = c[start + r], hidden[r], cells[at]
@@ -169,8 +168,7 @@ def _gru_forward_blocks(counter, gates, panels, bias, h, y, old, inner, firsts, 
                 r, z, new = a[:n], a[n : 2 * n], a[2 * n : 3 * n]
                 for j in range(len(bias)):
                     extra[j] += bias[j]
-                _squash(r, extra[:n], False)
-                _squash(z, extra[n : 2 * n], False)
+                _squash(a[: 2 * n], extra[: 2 * n], False)
                 part, last, now, out = inner[at], old[at], hidden[row], y[at]
                 third = extra[2 * n : 3 * n]
                 for j in range(n):

@@ -200,6 +200,20 @@ def softmin(
     return softmax_ops.softmax(-input, dim, dtype=dtype)
 
 
+def masked_softmax(input: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
+    """softmax over the elements where `mask` is true; the others are 0, and all if none is true.
+
+    Args:
+        input: f[…].
+        mask: bool, broadcast to the input.
+        dim: The axis of a distribution.
+
+    Raises:
+        DtypeError: The mask is not bool.
+    """
+    return softmax_ops.masked_softmax(input, mask, dim)
+
+
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

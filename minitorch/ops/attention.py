@@ -130,10 +130,10 @@ def _forward(
     q, k, v = wide(q), wide(k), wide(v)
     kernels = _compiled(q, k, v, mask, keep)
     if kernels is not None:
-        out, *rows = kernels.forward(q, k, v, _four(mask, k.shape[-2]), scale, causal)
-        return out.astype(dtype, copy=False), (None, rows)
+        out, tops, factors = kernels.forward(q, k, v, _four(mask, k.shape[-2]), scale, causal)
+        return out.astype(dtype, copy=False), (None, tops, factors)
     w = _weights(q, k, mask, scale, causal)
-    return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None)
+    return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None, None)
 
 
 def _weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
@@ -166,7 +166,7 @@ def _backward(
     keep: Any = None,
     keep_scale: float = 1.0,
 ) -> list[Any]:
-    (w, rows), g = residuals, wide(g)
+    (w, *rows), g = residuals, wide(g)
     grads: list[Any] = [None] * 4
     if w is None and not needs[3]:
         arrays = [wide(a) for a in (q, k, v)]

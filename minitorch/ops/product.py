@@ -23,7 +23,7 @@ def _kernels(a: Any, b: Any, bias: Any = None) -> Any:
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """`a_MK @ b_KN + bias_N` of arrays of one dtype, float32 or wider."""
-    if a.shape[0] * a.shape[1] * b.shape[1] >= LEAST:
+    if a.size * b.shape[1] >= LEAST:
         kernels = _kernels(a, b, bias)
         if kernels is not None:
             return kernels.product(a, b, bias)

@@ -78,25 +78,28 @@ class LearningRateMonitor(Callback):
         trainer.rewire()
 
     def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
-        self._log(module, self._by_epoch)
+        self._log(module, self._by_epoch, on_epoch=True)
 
     def on_train_batch_start(
         self, trainer: Trainer, module: TaskModule, batch: Any, batch_idx: int
     ) -> None:
-        self._log(module, self._by_step)
+        self._log(module, self._by_step, on_epoch=False)
 
-    def _log(self, module: TaskModule, optimizers: list[tuple[str, Optimizer]]) -> None:
+    def _log(
+        self, module: TaskModule, optimizers: list[tuple[str, Optimizer]], *, on_epoch: bool
+    ) -> None:
         for base, optimizer in optimizers:
             groups = optimizer.param_groups
             for index, group in enumerate(groups):
                 name = base
                 if len(groups) > 1 or "name" in group:
                     name = f"{base}/{group.get('name', f'pg{index + 1}')}"
-                module.log(name, group["lr"])
+                module.log(name, group["lr"], on_epoch=on_epoch)
                 if self.log_momentum:
-                    module.log(f"{name}-momentum", _momentum(group))
+                    module.log(f"{name}-momentum", _momentum(group), on_epoch=on_epoch)
                 if self.log_weight_decay:
-                    module.log(f"{name}-weight_decay", group.get("weight_decay", 0.0))
+                    decay = group.get("weight_decay", 0.0)
+                    module.log(f"{name}-weight_decay", decay, on_epoch=on_epoch)
 
 
 def _momentum(group: dict[str, Any]) -> Any:

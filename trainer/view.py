@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core import Accumulation, DevicePlacement, MetricLog
-from minitorch.callbacks.core.metric_log import as_tensors
+from minitorch.callbacks.core.metric_state import as_tensors
 from minitorch.callbacks.core.ranks import place
 from minitorch.errors import TrainerError
 from minitorch.trainer.arguments import Settings

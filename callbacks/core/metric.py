@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -66,6 +67,10 @@ class Metric:
 
     Attributes:
         source: The metric object that was logged, if one was: it holds the epoch's aggregate.
+        measured: The batches behind results of metrics that were logged: their results have no
+            mean, but their counts have a sum.
+        implied: Nobody asked for the epoch's aggregate; it has the name `epoch_key`, and the plain
+            name is that of the latest value.
     """
 
     __slots__ = (
@@ -75,6 +80,8 @@ class Metric:
         "epoch_value",
         "flags",
         "fresh",
+        "implied",
+        "measured",
         "name",
         "on_epoch",
         "on_step",
@@ -89,6 +96,8 @@ class Metric:
         "to_logger",
         "total",
         "value",
+        "waiting",
+        "weighs",
         "window",
     )
 
@@ -104,8 +113,12 @@ class Metric:
         self.reduce = _reduction(name, reduce)
         self._check(name)
         both = self.on_step and self.on_epoch
+        self.implied = self.on_step and on_epoch is None and scope.updates and scope.steps
+        self.on_epoch = self.on_epoch or self.implied
         self.step_key = f"{name}_step" if both else name
-        self.epoch_key = f"{name}_epoch" if both else name
+        self.epoch_key = f"{name}_epoch" if both or self.implied else name
+        self.weighs = scope.weighted and self.reduce == "mean"
+        self.waiting: Any = None
         self.value: Any = None
         self.epoch_value: float | None = None
         self.fresh = False
@@ -137,13 +150,22 @@ class Metric:
     @property
     def resolved(self) -> tuple[Any, ...]:
         """What the flags mean, defaults filled in."""
-        return self.to_bar, self.to_logger, self.on_step, self.on_epoch, self.reduce
+        asked = self.on_epoch and not self.implied
+        return self.to_bar, self.to_logger, self.on_step, asked, self.reduce
+
+    def only_asked(self) -> None:
+        """Gives up the aggregate that nobody asked for: its name is taken, or it has no weights."""
+        if self.implied:
+            self.implied = self.on_epoch = False
+            self.epoch_key = self.name
+            self.reset()
 
     def reset(self) -> None:
         """Starts a new epoch; the last values stay readable."""
         if self.source is not None:
             self.source.reset()
             self.source = None
+        self.measured = self.waiting = None
         self.total = _START[self.reduce]
         self.count = 0.0
         self.pending: list[tuple[Any, float]] = []
@@ -177,8 +199,29 @@ class Metric:
         self.total = _JOIN.get(self.reduce, _sum)(self.total, total)
         self.count += count
 
+    def measure(self, result: Any, *, whole: bool) -> None:
+        """Takes in the batches behind the result of a metric.
+
+        Args:
+            result: A metric that holds them.
+            whole: They are all batches so far, not those of one step.
+        """
+        held, waiting = self.measured, self.waiting
+        if whole or (held is None and waiting is None):
+            self.measured = result
+        else:
+            if held is None:
+                held = copy.copy(result)
+                held.load_state_dict(waiting["state"])
+            self.measured = copy.copy(held).merge(result)
+        self.waiting = None
+
     def aggregate(self) -> float | None:
         """The exact aggregate of what was added since `reset`; waits for a GPU."""
+        if self.measured is not None:
+            return to_float(scalar(self.name, self.measured.compute()))
+        if self.waiting is not None:
+            return float(self.waiting["value"])
         if self.source is not None:
             if not self.source.updates:
                 return None

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import minitorch
+from minitorch import Tensor
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core import ranks
 from minitorch.callbacks.core.metric import (
-    SCOPES,
     Final,
     Flags,
     Metric,
@@ -26,13 +25,11 @@ from minitorch.callbacks.core.metric_objects import (
     batch_value,
     is_metric,
 )
-from minitorch.errors import ArgumentError, TrainerError
+from minitorch.callbacks.core.metric_state import REWOUND, Table, keys, make_room, pack, unpack
+from minitorch.errors import ArgumentError, DataError, TrainerError
 
 if TYPE_CHECKING:
-    from minitorch import Tensor
     from minitorch.trainer import TaskModule, Trainer
-
-Table = dict[str, Metric]
 
 RESERVED = ("epoch", "step")
 
@@ -112,11 +109,13 @@ class MetricLog(Callback):
         metric = self._table.get(name)
         if metric is None or metric.flags != flags or metric.scope is not self.scope:
             metric = self._declare(name, flags)
-        source = None
+        source = measured = None
         if type(value) is not float:
             if is_metric(value):
                 source = value
                 value = batch_value(name, source) if metric.on_step else 0.0
+            elif type(value) is not Tensor:
+                measured = getattr(value, "measured_by", None)
             value = scalar(name, value)
         if metric.window != self._window:
             self._keep(metric)
@@ -131,7 +130,16 @@ class MetricLog(Callback):
             if metric.closed:
                 metric.closed = False
             if source is None:
-                metric.add(value, self._weight(metric, batch_size))
+                size = self._trainer._batch_size  # type: ignore[union-attr]
+                if measured is not None or metric.measured is not None:
+                    self._measure(metric, measured, value, batch_size)
+                elif size and metric.weighs and batch_size is None and type(value) is float:
+                    metric.total += value * size  # the usual case, without three calls
+                    metric.count += size
+                else:
+                    weight = self._weight(metric, batch_size)
+                    if metric.on_epoch:
+                        metric.add(value, weight)
             if self.final and self._phase != "sanity":
                 self._write_late(metric)
 
@@ -193,7 +201,7 @@ class MetricLog(Callback):
     def _keep(self, metric: Metric) -> None:
         metric.window = self._window
         if self._phase == "train":
-            state = {key: getattr(metric, key) for key in _REWOUND}
+            state = {key: getattr(metric, key) for key in REWOUND}
             self._kept.append((metric, {**state, "pending": list(metric.pending)}))
 
     def _weight(self, metric: Metric, batch_size: float | None) -> float:
@@ -204,11 +212,30 @@ class MetricLog(Callback):
                     f"and must be ≥ 1. Got {batch_size!r}. Leave the value of an empty batch out."
                 )
             return batch_size
-        if metric.reduce != "mean" or not metric.scope.weighted:
+        if not metric.weighs:
             return 1.0
         trainer = self._trainer
         assert trainer is not None
-        return trainer.batch_size
+        try:
+            return trainer.batch_size
+        except DataError:
+            if not metric.implied:
+                raise
+            metric.only_asked()
+            return 0.0
+
+    def _measure(self, metric: Metric, measured: Any, value: Any, batch_size: Any) -> None:
+        """Adds a result of a metric: in steps by what it was computed from, else as a number."""
+        if metric.reduce != "mean" or not metric.scope.steps:
+            metric.add(value, self._weight(metric, batch_size))
+        elif measured is None or metric.count:
+            raise TrainerError(
+                f"log({metric.name!r}): results of a metric have no mean over batches, so the name "
+                "keeps their counts, and other numbers cannot be added. Got both in one epoch. "
+                "Use two names."
+            )
+        else:
+            metric.measure(measured[0], whole=measured[1])
 
     def _declare(self, name: str, flags: Flags) -> Metric:
         if self.scope is None:
@@ -227,12 +254,7 @@ class MetricLog(Callback):
         metric = Metric(name, flags, self.scope)
         known = self._table.get(name)
         if known is None:
-            for other in self._table.values():
-                if {metric.step_key, metric.epoch_key} & {other.step_key, other.epoch_key}:
-                    raise TrainerError(
-                        f"log({name!r}): its values would be called {metric.step_key!r} and "
-                        f"{metric.epoch_key!r}, and one of these names is taken. Rename it."
-                    )
+            make_room(metric, self._seen(), self._table)
             self._table[name] = metric
             return metric
         if known.resolved != metric.resolved:
@@ -254,13 +276,13 @@ class MetricLog(Callback):
     ) -> None:
         step = trainer.position.global_step
         if step != self._flushed and self._every and step % self._every == 0:
-            self._flush_steps(trainer, step)
+            self._write(trainer, self._last_steps(step), step)
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
-        step = trainer.position.global_step
+        step, last = trainer.position.global_step, dict[str, float]()
         if self._flushed <= self._epoch_start and step != self._flushed and self._every:
-            self._flush_steps(trainer, step)
-        self._close(trainer)
+            last = self._last_steps(step)
+        self._close(trainer, last)
 
     def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
         if not trainer.position.batch:
@@ -298,20 +320,21 @@ class MetricLog(Callback):
             if value is not None and metric.on_epoch:
                 metric.add(value, 1.0)
 
-    def _flush_steps(self, trainer: Trainer, step: int) -> None:
+    def _last_steps(self, step: int) -> dict[str, float]:
+        """The step values that were not written yet."""
         self._flushed = step
         values = {}
         for metric in self._table.values():
             if metric.on_step and metric.fresh and metric.to_logger:
                 values[metric.step_key] = to_float(metric.value)
                 metric.fresh = False
-        self._write(trainer, values, step)
+        return values
 
-    def _close(self, trainer: Trainer) -> None:
-        values = {}
+    def _close(self, trainer: Trainer, values: dict[str, float] | None = None) -> None:
+        values = {} if values is None else values
         self.final = True
         if ranks.in_group():
-            ranks.merge(self._table, self._objects, self._packed, _unpack)
+            ranks.merge(self._table, self._objects, self._packed, unpack)
         step = trainer.position.global_step
         for metric in self._table.values():
             value = metric.close(step) if metric.on_epoch else None
@@ -358,7 +381,7 @@ class MetricLog(Callback):
             into[metric.step_key] = step
         if epoch is not None and metric.on_epoch:
             into[metric.epoch_key] = epoch
-        if metric.step_key != metric.epoch_key:
+        if metric.step_key != metric.epoch_key and not metric.implied:
             plain = epoch if metric.closed or step is None or self._at_epoch_end() else step
             if plain is not None:
                 into[name] = plain
@@ -373,6 +396,8 @@ class MetricLog(Callback):
             for name, metric in table.items():
                 if metric.to_bar:
                     self._read(name, metric, running=True, into=found)
+                    if metric.implied:
+                        found.pop(metric.epoch_key, None)
         return found
 
     def epoch_results(self, phase: str) -> dict[str, float]:
@@ -403,12 +428,12 @@ class MetricLog(Callback):
 
     def names(self) -> list[str]:
         """All names that were logged, with those that their aggregates have or will have."""
-        keys = (_keys(metric) for table in self._seen().values() for metric in table.values())
-        return sorted(set().union(*keys))
+        tables = self._seen().values()
+        return sorted(set().union(*(keys(m) for table in tables for m in table.values())))
 
     def _named(self, name: str) -> list[Metric]:
         tables = [self._seen().get(phase, {}) for phase in ("validation", "train")]
-        return [m for table in tables for m in table.values() if name in _keys(m)]
+        return [m for table in tables for m in table.values() if name in keys(m)]
 
     def drop(self, phase: str) -> None:
         """Forgets a phase."""
@@ -440,7 +465,7 @@ class MetricLog(Callback):
 
     def _packed(self, metric: Metric) -> dict[str, Any]:
         path = None if metric.source is None else self._objects.path_of(metric.source)
-        return {**_pack(metric), "source": path}
+        return {**pack(metric), "source": path}
 
     def _whole_history(self) -> Iterator[tuple[str, list[tuple[int, float]]]]:
         """The history without what an epoch that is still open gave."""
@@ -452,7 +477,7 @@ class MetricLog(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._tables = {
-            phase: {name: _unpack(name, state) for name, state in table.items()}
+            phase: {name: unpack(name, state) for name, state in table.items()}
             for phase, table in state_dict["tables"].items()
         }
         self._table = self._tables.get(self._phase, {})
@@ -469,30 +494,3 @@ class MetricLog(Callback):
         self._flushed = state_dict["flushed"]
         self._epoch_start = state_dict["epoch_start"]
         self._stamp = state_dict["stamp"]
-
-
-def as_tensors(values: dict[str, float]) -> dict[str, Tensor]:
-    """The same values as 0-d float64 tensors."""
-    return {name: minitorch.tensor(v, dtype=minitorch.float64) for name, v in values.items()}
-
-
-def _keys(metric: Metric) -> set[str]:
-    return {metric.name, metric.step_key, metric.epoch_key}
-
-
-_REWOUND = ("value", "fresh", "closed", "stamp", "total", "count")
-_PLAIN = ("epoch_value", "fresh", "closed", "stamp", "step", "total", "count")
-
-
-def _pack(metric: Metric) -> dict[str, Any]:
-    metric._collapse()
-    state = {name: getattr(metric, name) for name in _PLAIN}
-    flags = [getattr(flag, "__name__", flag) for flag in metric.flags]
-    return {**state, "flags": flags, "scope": metric.scope.where, "value": metric.latest()}
-
-
-def _unpack(name: str, state: dict[str, Any]) -> Metric:
-    metric = Metric(name, tuple(state["flags"]), SCOPES[state["scope"]])
-    for key in (*_PLAIN, "value"):
-        setattr(metric, key, state[key])
-    return metric

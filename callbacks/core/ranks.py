@@ -3,6 +3,7 @@ metrics are exact over all of them."""
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -143,11 +144,32 @@ def merge(
         _join_objects(objects.found[path], [theirs.get(path) for _, theirs in everyone])
     for name in dict.fromkeys(name for theirs, _ in everyone for name in theirs):
         parts = [theirs[name] for theirs, _ in everyone if name in theirs]
+        measured = _join_measured(name, table.get(name), parts)
         metric = table[name] = unpack(name, parts[0])
+        if measured is not None:
+            metric.measure(measured, whole=True)
         _check_by_hand(metric, parts)
         for part in parts[1:]:
             metric.join(part["total"], part["count"])
         metric.source = objects.found.get(parts[0]["source"])
+
+
+def _join_measured(name: str, mine: Metric | None, parts: list[dict[str, Any]]) -> Any:
+    """One metric with the batches of all processes whose results were logged under a name."""
+    states = [part["waiting"]["state"] for part in parts if part.get("waiting")]
+    if not states:
+        return None
+    if mine is None or mine.measured is None:
+        raise TrainerError(
+            f"log({name!r}): every process logs results of the metric, or none does. Got some "
+            "from others only. Log it in every batch."
+        )
+    joined = None
+    for state in states:
+        one = copy.copy(mine.measured)
+        one.load_state_dict(state)
+        joined = one if joined is None else joined.merge(one)
+    return joined
 
 
 def _join_objects(mine: Any, parts: list[dict[str, Any] | None]) -> None:

@@ -11,8 +11,7 @@ from .regression import MeanAbsoluteError, MeanSquaredError, Perplexity, R2Score
 
 
 def _once(metric: Metric, preds: Any, target: Any) -> Any:
-    metric.update(preds, target)
-    return metric.compute()
+    return metric(preds, target)
 
 
 def accuracy(preds: Any, target: Any, task: str | None = None, **options: Any) -> Any:

@@ -73,7 +73,9 @@ class Metric:
         """Takes in a batch and gives the value of this batch alone; arguments as in `update`."""
         new = self._contribution(_detached(self, preds), _detached(self, target))
         self._take(new)
-        self.batch_value = _tensor(self._value(_on_host(new)))
+        one = self._alone()
+        one._state, one.updates = new, 1
+        self.batch_value = _result(_tensor(self._value(_on_host(new))), one, whole=False)
         return self.batch_value
 
     def compute(self) -> Any:
@@ -87,7 +89,14 @@ class Metric:
                 f"{type(self).__name__}.compute: at least one update is needed. Got none since "
                 "the last reset. Call update(preds, target) first."
             )
-        return _tensor(self._value(_on_host(self._state)))
+        value = _tensor(self._value(_on_host(self._state)))
+        return _result(value, self._alone(), whole=True)
+
+    def _alone(self) -> Self:
+        """A copy for this moment: updates replace the state and never write into it."""
+        one = copy.copy(self)
+        one.batch_value = None
+        return one
 
     def reset(self) -> None:
         """Forgets all batches."""
@@ -152,6 +161,49 @@ class Metric:
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v!r}" for k, v in self._options().items())
         return f"{type(self).__name__}({options})"
+
+
+class Result(Tensor):
+    """The value of a metric, which knows the batches that it was computed from.
+
+    So `self.log` of a Trainer can give the exact value over an epoch, where a mean of values of
+    batches would be another number. What is computed from it is an ordinary tensor.
+
+    Attributes:
+        measured_by: A metric that holds the batches, and whether they are all since its reset
+            or those of one call.
+    """
+
+    __slots__ = ()
+
+    measured_by: tuple[Metric, bool]
+
+    def item(self) -> Any:
+        """The value as a number that knows its batches as well."""
+        number = Number(super().item())
+        number.measured_by = self.measured_by
+        return number
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.detach().__reduce_ex__(protocol)
+
+
+class Number(float):
+    """A `Result` as a Python number."""
+
+    measured_by: tuple[Metric, bool]
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)
+
+
+def _result(value: Tensor, metric: Metric, *, whole: bool) -> Tensor:
+    """`value`, knowing its batches if it is one number."""
+    if value._array.size != 1:
+        return value
+    value.__class__ = Result  # the same slots and the same array under the other name
+    value.measured_by = (metric, whole)  # type: ignore[attr-defined]
+    return value
 
 
 def _detached(metric: Metric, value: Any) -> Any:

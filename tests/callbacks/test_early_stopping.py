@@ -199,9 +199,13 @@ def test_evaluations_do_not_count() -> None:
     ("monitor", "batches", "message"),
     [
         ("val/los", 0, r"monitor='val/los' was never logged. Logged are val/loss. Did you mean"),
-        ("train/los", 1, r"Logged are train/loss, val/loss. Did you mean 'train/loss'\?"),
-        ("loss", 4, r"monitor='loss' was never logged. Logged are train/loss, val/loss\."),
-        ("accuracy", 4, "monitor='accuracy' was never logged. Logged are train/loss, val/loss.$"),
+        (
+            "train/los",
+            1,
+            r"train/loss_epoch, val/loss. Did you mean 'train/loss'\?",
+        ),
+        ("loss", 4, r"monitor='loss' was never logged. Logged are train/loss, train/loss_epoch"),
+        ("accuracy", 4, "was never logged. Logged are train/loss, train/loss_epoch, val/loss.$"),
     ],
 )
 def test_unknown_name_is_an_error_as_early_as_it_is_certain(
@@ -232,11 +236,12 @@ def test_name_that_comes_later_is_fine() -> None:
     assert fit(Late(), stop, max_epochs=5).epochs == 2
 
 
-@pytest.mark.parametrize("monitor", ["train/loss", "both_step"])
+@pytest.mark.parametrize("monitor", ["alone", "both_step"])
 def test_values_of_single_batches_are_refused(monitor: str) -> None:
     class Steps(Linear):
         def training_step(self, batch: Any, batch_idx: int) -> Any:
             self.log("both", 1.0, on_epoch=True)
+            self.log("alone", 1.0, on_epoch=False)
             return super().training_step(batch, batch_idx)
 
     trainer = quiet(EarlyStopping(monitor, mode="min"), max_epochs=2)

@@ -395,22 +395,6 @@ def _() -> None:
     fit(Tokens(), tokens(1))
 
 
-@impossible("metric-mean-of-batches")
-def _() -> None:
-    raise NotImplementedError("F1 of uneven batches")
-
-
-@good("metric-mean-of-batches")
-def _() -> None:
-    class Task(Regression):
-        def validation_step(self, batch: Any, batch_idx: int) -> None:
-            self.log("mean", batch[1].mean())
-
-    x, y = arrays(10)
-    result = fit(Task(), loader((x, y)), loader((x, y), 4))
-    np.testing.assert_allclose(result.history["mean"][-1][1], y.mean(), rtol=1e-5)
-
-
 @impossible("metric-not-reset")
 def _() -> None:
     class Task(Regression):
@@ -440,9 +424,3 @@ def _() -> None:
     callback = Resets()
     quiet(max_epochs=2, callbacks=[callback]).fit(Regression(), loader())
     assert callback.count == 6
-
-
-@impossible("log-last-batch-as-epoch")
-def _() -> None:
-    result = fit(Regression(), max_epochs=1)
-    assert "train/loss_epoch" in result.history

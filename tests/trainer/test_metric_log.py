@@ -67,7 +67,11 @@ def test_batch_size_weights_the_mean() -> None:
 def test_names_by_flags() -> None:
     result = fit(Logs(), data(), data(), max_epochs=1)
     mean = REDUCED["mean"]
-    assert result.history == {"value": [(1, 1.0), (2, 5.0), (3, 3.0)], "val/value": [(3, mean)]}
+    assert result.history == {
+        "value": [(1, 1.0), (2, 5.0), (3, 3.0)],
+        "value_epoch": [(3, mean)],
+        "val/value": [(3, mean)],
+    }
     trainer = quiet(max_epochs=1)
     result = trainer.fit(Logs(on_step=True, on_epoch=True), data())
     assert result.history == {
@@ -321,7 +325,8 @@ def test_metrics_of_a_phase_are_final_before_others_decide() -> None:
 
     fit(Logs(), data(), data(), max_epochs=1, callbacks=Look())
     mean = REDUCED["mean"]
-    assert seen == [{"value": 3.0, "val/value": mean}] * 2
+    validated = {"value": 3.0, "val/value": mean}
+    assert seen == [validated, {**validated, "value_epoch": mean}]
 
 
 def test_aggregates_can_be_read_at_the_epochs_end() -> None:

@@ -116,7 +116,7 @@ class Watching(Tiny):
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         self.log("loss", float(batch_idx), on_step=True, on_epoch=True)
-        self.log("step only", 1.0)
+        self.log("step only", 1.0, on_epoch=False)
         return super().training_step(batch, batch_idx)
 
     def validation_step(self, batch: Any, batch_idx: int) -> Any:

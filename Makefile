@@ -21,12 +21,12 @@ demo:
 	@"$(VENV)/bin/python" examples/digits.py $(ARGS)
 
 test:
-	@scripts/env examples test
+	@scripts/env examples cli test
 	@$(ONE_THREAD) "$(VENV)/bin/pytest" -n $(JOBS) --dist worksteal $(ARGS)
 
 # A bad program and a good twin for each training pitfall; ends with the score and what is open.
 pitfalls:
-	@scripts/env examples test
+	@scripts/env examples cli test
 	@"$(VENV)/bin/pytest" -q tests/pitfalls $(ARGS)
 
 lint:

@@ -11,6 +11,7 @@ import minitorch
 from minitorch import Tensor, backend, dtypes
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core.nested import map_leaves
+from minitorch.callbacks.core.pulling import BatchIterator
 from minitorch.device import CPU, device
 from minitorch.errors import DeviceError
 
@@ -54,6 +55,8 @@ class DevicePlacement(Callback):
     def transform_batch(
         self, trainer: Trainer, module: TaskModule, batch: Any, dataloader_idx: int
     ) -> Any:
+        if type(batch) is BatchIterator:  # it comes back with each batch that the step takes
+            return batch
         before, own, after = self._hooks
         if before is not None:
             batch = before(batch, dataloader_idx)

@@ -162,3 +162,47 @@ def test_loaders_are_made_anew(every: int, made: list[int]) -> None:
     trainer.fit(Task())
     assert epochs == made
     assert trainer.num_training_batches == 1 + len(made)
+
+
+class Pulls(Regression):
+    """Takes two batches in a step, where there are two."""
+
+    def training_step(self, dataloader_iter: Any) -> Any:
+        batch, batch_idx, dataloader_idx = next(dataloader_iter)
+        self.seen.append((batch_idx, dataloader_idx, len(batch[0])))
+        loss = self.loss(batch)
+        self.log("loss", loss)
+        for other, _, _ in dataloader_iter:
+            loss = loss + self.loss(other)
+            break
+        return loss
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        self.moved += 1
+        return batch
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+        self.moved = 0
+
+
+def test_a_step_that_takes_its_batches_itself() -> None:
+    task = Pulls()
+    result = quiet(max_epochs=2).fit(task, loader(20))
+    assert task.seen == [(0, 0, 4), (1, 0, 4), (2, 0, 4)] * 2
+    assert task.moved == 10
+    assert result.global_step == 6
+    with pytest.raises(DataError, match=r"takes several batches needs a loader that keeps its pl"):
+        quiet(max_epochs=1).fit(Pulls(), [tuple(map(mt.from_numpy, arrays(4)))] * 3)
+
+
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_it_resumes_exactly(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.ckpt"
+    task = Pulls()
+    quiet(max_epochs=2, callbacks=[Stop(path, at)]).fit(task, loader(20))
+    other = Pulls()
+    quiet(max_epochs=2).fit(other, loader(20), ckpt_path=path)
+    for name, value in weights(task).items():
+        np.testing.assert_array_equal(weights(other)[name], value)

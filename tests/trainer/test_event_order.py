@@ -23,75 +23,37 @@ Lightning 2.6 on purpose:
     (as in Lightning), so that a callback can rebuild their groups there.
  9. The frequency of a schedule with interval "step" counts applied updates. Lightning counts
     batches there, so that accumulation changes what a frequency means.
-10. New: on_setup_end, transform_batch, on_window_start, transform_loss, on_window_end,
+10. The DataModule's `on_exception` comes with those of the callbacks, first, and loaders are made
+    right after the set-up (Lightning: at their first use), so that schedules know their length.
+11. Under manual optimisation zero_grad of the task's optimizers has its event too, and one batch
+    counts one update in `global_step`, however many optimizers step.
+12. New: on_setup_end, transform_batch, on_window_start, transform_loss, on_window_end,
     on_after_optimizer_step: the seams in which the core concerns work.
 """
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
+from event_traces import (
+    STEPS,
+    At,
+    DataTrace,
+    LoggerTrace,
+    Manual,
+    StepTrace,
+    Trace,
+    traced_here,
+    traced_lightning,
+    tracer,
+)
 from toy_tasks import Regression, arrays, loader, quiet
 
 from minitorch.callbacks import Callback, Order
 from minitorch.callbacks.callback import EVENTS
-from minitorch.trainer.hooks import Hooks
-
-Trace = list[str]
-
-
-def tracer(label: str, trace: Trace, base: type = Callback) -> Any:
-    """An object of a subclass of `base` that records every event it gets."""
-
-    def recording(event: str) -> Any:
-        def method(self: Any, *args: Any) -> Any:
-            trace.append(f"{label}.{event}")
-            if event in ("transform_batch", "transform_loss"):
-                return args[2]
-            return None
-
-        return method
-
-    owner = Callback if base is Callback else Hooks
-    body = {event: recording(event) for event in EVENTS if hasattr(owner, event)}
-    return type(label, (base,), {**body, "trace": trace})
-
-
-class StepTrace(Regression):
-    """Records its steps."""
-
-    trace: Trace
-
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        self.trace.append("M.training_step")
-        return super().training_step(batch, batch_idx)
-
-    def validation_step(self, batch: Any, batch_idx: int) -> Any:
-        self.trace.append("M.validation_step")
-        return super().validation_step(batch, batch_idx)
-
-    def configure_optimizers(self) -> Any:
-        self.trace.append("M.configure_optimizers")
-        return super().configure_optimizers()
-
-
-class LoggerTrace:
-    """A logger that records what reaches it."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-
-    def log_metrics(self, metrics: dict[str, float], step: int) -> None:
-        self.trace.append(f"L.log_metrics {' '.join(sorted(metrics))} @{step}")
-
-    def log_hyperparams(self, params: Any, metrics: Any = None) -> None:
-        self.trace.append("L.log_hyperparams")
-
-    def save(self) -> None: ...
-
-    def finalize(self, status: str) -> None:
-        self.trace.append(f"L.finalize {status}")
 
 
 def both(event: str) -> list[str]:
@@ -184,6 +146,128 @@ def test_golden_order_of_a_fit() -> None:
     assert trace == GOLDEN
 
 
+MANUAL_ZERO = [*both("on_before_zero_grad")]
+MOVED = ["D.on_before_batch_transfer", "D.on_after_batch_transfer"]
+ONE_UPDATE = [*WINDOW_START, *BACKWARD, *UPDATE, *BATCH_END]
+FINISH = [*both("on_train_end"), *both("on_fit_end"), "D.teardown", *both("teardown")]
+
+
+def test_where_the_datamodule_stands() -> None:
+    trace: Trace = []
+    trainer = quiet(callbacks=tracer("C", trace)(), max_epochs=1, num_sanity_val_steps=0)
+    trainer.fit(tracer("M", trace, StepTrace)(), datamodule=DataTrace(trace))
+    assert trace == [
+        "D.prepare_data",
+        "D.setup",
+        *both("setup"),
+        "D.train_dataloader",
+        "D.val_dataloader",
+        "C.on_setup_end",
+        "M.configure_optimizers",
+        *both("on_fit_start"),
+        *both("on_train_start"),
+        *both("on_train_epoch_start"),
+        *MOVED,
+        *BATCH_START,
+        *ONE_UPDATE,
+        *both("on_validation_start"),
+        *both("on_validation_epoch_start"),
+        *MOVED,
+        *VALIDATION_BATCH,
+        *both("on_validation_epoch_end"),
+        *both("on_validation_end"),
+        *both("on_train_epoch_end"),
+        *FINISH,
+    ]
+
+
+def test_validation_in_the_middle_and_at_the_end() -> None:
+    trace: Trace = []
+    trainer = quiet(callbacks=tracer("C", trace)(), max_epochs=1, val_check_interval=2)
+    trainer.fit(tracer("M", trace, StepTrace)(), loader(16), loader(4, shuffle=False))
+    start = trace.index("C.on_train_epoch_start")
+    two = [*BATCH_START, *ONE_UPDATE] * 2
+    assert trace[start : trace.index("C.on_train_end")] == [
+        *both("on_train_epoch_start"),
+        *two,
+        *validation(),
+        *two,
+        *validation(),
+        *both("on_train_epoch_end"),
+    ]
+
+
+def test_a_resumed_run_goes_on_inside_of_its_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "x.ckpt"
+    first = quiet(callbacks=At(2, lambda t: t.save_checkpoint(path)), max_epochs=1)
+    first.fit(StepTraceOf([])(), loader(12))
+    trace: Trace = []
+    trainer = quiet(callbacks=tracer("C", trace)(), max_epochs=1)
+    trainer.fit(tracer("M", trace, StepTrace)(), loader(12), ckpt_path=path)
+    assert (
+        trace
+        == [
+            *both("setup"),
+            *both("on_load_checkpoint"),
+            "C.on_setup_end",
+            "M.configure_optimizers",
+            *both("on_fit_start"),
+            *both("on_train_start"),  # no on_train_epoch_start: the epoch has begun before
+            *BATCH_START,
+            *ONE_UPDATE,
+            *both("on_train_epoch_end"),
+            *FINISH[:4],
+            *both("teardown"),
+        ]
+    )
+
+
+def StepTraceOf(trace: Trace) -> Any:
+    return type("StepTraceOf", (StepTrace,), {"trace": trace})
+
+
+def test_ctrl_c_ends_after_the_batch() -> None:
+    def press(trainer: Any) -> None:
+        trainer.interrupt.requested = True
+
+    trace: Trace = []
+    trainer = quiet(callbacks=[tracer("C", trace)(), At(1, press)], max_epochs=1)
+    result = trainer.fit(tracer("M", trace, StepTrace)(), loader(12), loader(4, shuffle=False))
+    assert result.status == "interrupted"
+    start = trace.index("C.on_train_epoch_start")
+    assert trace[start:] == [
+        *both("on_train_epoch_start"),
+        *BATCH_START,
+        *ONE_UPDATE,
+        *FINISH[:4],
+        *both("teardown"),
+    ]
+
+
+def test_manual_optimization() -> None:
+    trace: Trace = []
+    trainer = quiet(callbacks=tracer("C", trace)(), max_epochs=1)
+    trainer.fit(tracer("M", trace, Manual)(), loader(4))
+    one = [
+        *MANUAL_ZERO,
+        "C.transform_loss",
+        *both("on_before_backward"),
+        *both("on_after_backward"),
+        "C.on_window_end",
+        *both("on_before_optimizer_step"),
+        "C.on_after_optimizer_step",
+    ]
+    start = trace.index("C.on_train_batch_start")
+    assert trace[start : trace.index("C.on_train_epoch_end")] == [
+        *both("on_train_batch_start"),
+        "M.training_step",
+        *one,
+        *one,
+        *BATCH_END,
+    ]
+    assert trainer.global_step == 1
+
+
 def test_run_that_fails_is_closed() -> None:
     class Broken(Callback):
         def on_before_backward(self, trainer: Any, module: Any, loss: Any) -> None:
@@ -262,3 +346,46 @@ def test_print_order_shows_who_takes_part(capsys: pytest.CaptureFixture[str]) ->
     assert row.split(None, 1)[1] == (
         "ProgressCounters (PREPARE) → Mine (MEASURE) → MetricLog (REPORT)"
     )
+
+
+# Lightning's own list, and the stated differences that it shows.
+
+
+@pytest.fixture
+def lightning() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("torch")
+        return pytest.importorskip("pytorch_lightning")
+
+
+def with_our_differences(theirs: Trace) -> Trace:
+    """Difference 1: zero_grad before the forward pass."""
+    zero, changed = both("on_before_zero_grad"), list(theirs)
+    for i in range(len(changed) - 2):
+        if changed[i] == "M.training_step" and changed[i + 1 : i + 3] == zero:
+            changed[i : i + 3] = [*zero, "M.training_step"]
+    return changed
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("stage", "options"),
+    [
+        ("fit", {}),
+        ("fit", {"accumulate_grad_batches": 2}),
+        ("fit", {"val_check_interval": 1, "num_sanity_val_steps": 0}),
+        ("fit", {"limit_val_batches": 0}),
+        ("validate", {}),
+        ("test", {}),
+        ("predict", {}),
+    ],
+)
+def test_lightnings_order_but_for_what_is_stated(
+    stage: str, options: dict[str, Any], lightning: Any
+) -> None:
+    theirs = traced_lightning(lightning, stage, **options)
+    ours = traced_here(stage, **options)
+    shared = {f"M.{step}" for step in STEPS}
+    shared |= {f"{who}.{e}" for e in EVENTS if hasattr(lightning.Callback, e) for who in "CM"}
+    assert [event for event in ours if event in shared] == with_our_differences(theirs)

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import tomllib
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 from toy_tasks import Regression, arrays, loader, quiet
 
 from minitorch.callbacks import Callback
-from minitorch.trainer import TaskModule, Trainer
-from minitorch.trainer.arguments import REPLACED
+from minitorch.trainer import DataModule, TaskModule, Trainer
 
-EVENTS = """setup teardown on_fit_start on_fit_end on_sanity_check_start on_sanity_check_end
-on_train_batch_start on_train_batch_end on_train_epoch_start on_train_epoch_end on_train_start
-on_train_end on_validation_epoch_start on_validation_epoch_end on_validation_batch_start
-on_validation_batch_end on_validation_start on_validation_end on_test_epoch_start
-on_test_epoch_end on_test_batch_start on_test_batch_end on_test_start on_test_end
-on_predict_epoch_start on_predict_epoch_end on_predict_batch_start on_predict_batch_end
-on_predict_start on_predict_end on_exception on_save_checkpoint on_load_checkpoint
-on_before_backward on_after_backward on_before_optimizer_step on_before_zero_grad state_dict
-load_state_dict state_key""".split()
-
-PROCESSES = "there is one process"
-LATER = "not here yet"
-EXPORT = "there is no TorchScript, ONNX or TensorRT export yet"
-MODES = "modes are a scope of the Trainer (phase.py)"
-NOT_IN_MODULE = {
-    "all_gather": PROCESSES,
-    "global_rank": PROCESSES,
-    "local_rank": PROCESSES,
-    "device_mesh": PROCESSES,
-    "fabric": PROCESSES,
-    "on_gpu": "self.device.type tells it",
-    "configure_sharded_model": "deprecated there; configure_model",
-    "strict_loading": "load_from_checkpoint(strict=...)",
-    "remove_ignored_hparams": "internal there",
-    "to_onnx": EXPORT,
-    "to_tensorrt": EXPORT,
-    "to_torchscript": EXPORT,
-    "on_predict_model_eval": MODES,
-    "on_test_model_eval": MODES,
-    "on_test_model_train": MODES,
-    "on_validation_model_eval": MODES,
-    "on_validation_model_train": MODES,
-    "on_validation_model_zero_grad": "gradients of a half-filled window are kept",
-}
+SCRIPT = Path(__file__).parents[2] / "scripts" / "lightning.py"
+spec = importlib.util.spec_from_file_location("lightning_page", SCRIPT)
+assert spec is not None
+assert spec.loader is not None
+page = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(page)
+TABLE = page.table()
 
 
 @pytest.fixture(scope="module")
@@ -57,55 +32,79 @@ def lightning() -> Any:
         return pytest.importorskip("pytorch_lightning")
 
 
-@pytest.mark.parametrize("name", EVENTS)
-def test_callbacks_have_the_event(name: str) -> None:
-    assert hasattr(Callback, name)
+def test_the_page_is_up_to_date() -> None:
+    assert page.PAGE.read_text() == page.text(), "run python scripts/lightning.py"
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_every_name_is_here_or_has_a_reason(kind: str) -> None:
+    assert not [name for name, (here, note) in TABLE[kind].items() if not here and not note]
+    notes = tomllib.loads(page.NAMES.read_text())[kind]["notes"]
+    assert notes.keys() <= TABLE[kind].keys(), "notes of names that are no names of Lightning"
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_no_name_of_lightning_is_forgotten(kind: str, lightning: Any) -> None:
+    import torch
+
+    bases = {"module": torch.nn.Module}
+    homes = {
+        "trainer": lightning.Trainer,
+        "module": lightning.LightningModule,
+        "datamodule": lightning.LightningDataModule,
+        "callback": lightning.Callback,
+    }
+    if kind == "argument":
+        theirs = set(inspect.signature(lightning.Trainer).parameters)
+    else:
+        names = set(dir(homes[kind])) - set(dir(bases.get(kind, object)))
+        theirs = {name for name in names if not name.startswith("_") and name.islower()}
+    assert theirs == TABLE[kind].keys()
 
 
 def test_callbacks_take_the_same_arguments(lightning: Any) -> None:
     for name, theirs in vars(lightning.Callback).items():
         if not name.startswith("_") and callable(theirs):
-            assert name in EVENTS
             ours = inspect.signature(getattr(Callback, name)).parameters
             assert len(ours) == len(inspect.signature(theirs).parameters), name
 
 
-def test_modules_have_the_names_or_a_reason(lightning: Any) -> None:
-    import torch
+def test_the_package_stands_in_for_lightnings() -> None:
+    import minitorch.callbacks
+    import minitorch.loggers
+    import minitorch.trainer as pl
 
-    names = set(dir(lightning.LightningModule)) - set(dir(torch.nn.Module))
-    public = {name for name in names if not name.startswith("_") and name.islower()}
-    assert {name for name in public if not hasattr(TaskModule, name)} == set(NOT_IN_MODULE)
-
-
-def test_arguments_of_the_trainer_exist_or_are_replaced(lightning: Any) -> None:
-    theirs = set(inspect.signature(lightning.Trainer).parameters)
-    ours = set(inspect.signature(Trainer).parameters)
-    assert theirs - ours <= set(REPLACED)
+    assert (pl.LightningModule, pl.LightningDataModule) == (TaskModule, DataModule)
+    assert (pl.callbacks, pl.loggers) == (minitorch.callbacks, minitorch.loggers)
+    assert pl.Callback is Callback
+    with pytest.raises(AttributeError, match="no attribute 'LightningTrainer'"):
+        pl.LightningTrainer  # noqa: B018
 
 
-CALLS = {
-    "Trainer": ["fit", "validate", "test", "predict", "save_checkpoint", "print"],
-    "LightningModule": ["log", "log_dict", "manual_backward", "toggle_optimizer", "clip_gradients"],
-}
 NOT_TAKEN = {
     "weights_only": "files are read without running code",
     "storage_options": "files are local",
-    "sync_dist_group": PROCESSES,
-    "metric_attribute": "metrics are values",
-    "args": "printed values",
-    "kwargs": "options",
+    "sync_dist_group": "there is one process",
+    "metric_attribute": "metric objects are found by themselves",
+    "args": "any others",
+    "kwargs": "any others",
     "enable_graph": "kept losses do not keep graphs",
+    "cls": "bound",
 }
 
 
-@pytest.mark.parametrize(("owner", "call"), [(o, c) for o, calls in CALLS.items() for c in calls])
-def test_arguments_have_the_same_names(owner: str, call: str, lightning: Any) -> None:
-    ours = {"Trainer": Trainer, "LightningModule": TaskModule}[owner]
-    theirs = set(inspect.signature(getattr(getattr(lightning, owner), call)).parameters)
-    if call == "log_dict":
-        theirs &= {"dictionary"}  # the rest goes to log
-    assert theirs - set(inspect.signature(getattr(ours, call)).parameters) <= set(NOT_TAKEN)
+@pytest.mark.parametrize("kind", ["trainer", "module", "datamodule"])
+def test_arguments_of_methods_have_the_same_names(kind: str, lightning: Any) -> None:
+    theirs, ours = {
+        "trainer": (lightning.Trainer, Trainer),
+        "module": (lightning.LightningModule, TaskModule),
+        "datamodule": (lightning.LightningDataModule, DataModule),
+    }[kind]
+    for name, (here, _) in TABLE[kind].items():
+        method = getattr(theirs, name)
+        if here and callable(method) and name != "log_dict":  # which hands on all it gets
+            wanted = set(inspect.signature(method).parameters) - set(NOT_TAKEN)
+            assert wanted <= set(inspect.signature(getattr(ours, name)).parameters), name
 
 
 def test_named_arguments_work(tmp_path: Any) -> None:

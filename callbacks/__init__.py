@@ -9,6 +9,7 @@ from minitorch.callbacks.callback import Callback as Callback
 from minitorch.callbacks.callback import Order as Order
 
 if TYPE_CHECKING:
+    from minitorch.callbacks.batch_size_finder import BatchSizeFinder as BatchSizeFinder
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
     from minitorch.callbacks.cancel import CancelStep as CancelStep
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from minitorch.callbacks.gradient_noise_scale import GradientNoiseScale as GradientNoiseScale
     from minitorch.callbacks.history import History as History
     from minitorch.callbacks.lambda_callback import LambdaCallback as LambdaCallback
+    from minitorch.callbacks.learning_rate_finder import LearningRateFinder as LearningRateFinder
     from minitorch.callbacks.learning_rate_monitor import LearningRateMonitor as LearningRateMonitor
     from minitorch.callbacks.learning_rate_scheduler import (
         LearningRateScheduler as LearningRateScheduler,
@@ -70,8 +72,10 @@ _HOME = {
     "EMAWeightAveraging": "weight_averaging",
     "BaseFinetuning": "finetuning",
     "BackboneFinetuning": "finetuning",
+    "BatchSizeFinder": "batch_size_finder",
     "EarlyStopping": "early_stopping",
     "LambdaCallback": "lambda_callback",
+    "LearningRateFinder": "learning_rate_finder",
     "LearningRateMonitor": "learning_rate_monitor",
     "ModelCheckpoint": "model_checkpoint",
     "ModelSummary": "model_summary",

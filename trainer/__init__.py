@@ -6,17 +6,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # Names of Lightning, for programs written for it: `import minitorch.trainer as pl`.
+    from minitorch import callbacks as callbacks
+    from minitorch import loggers as loggers
+    from minitorch.callbacks import Callback as Callback
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
     from minitorch.callbacks.cancel import CancelStep as CancelStep
     from minitorch.trainer.combined_loader import CombinedLoader as CombinedLoader
     from minitorch.trainer.data_module import DataModule as DataModule
+    from minitorch.trainer.data_module import DataModule as LightningDataModule
     from minitorch.trainer.phase import freeze as freeze
     from minitorch.trainer.phase import unfreeze as unfreeze
     from minitorch.trainer.result import Checkpoint as Checkpoint
     from minitorch.trainer.result import FitResult as FitResult
+    from minitorch.trainer.seeding import isolate_rng as isolate_rng
+    from minitorch.trainer.seeding import seed_everything as seed_everything
+    from minitorch.trainer.task import TaskModule as LightningModule
     from minitorch.trainer.task import TaskModule as TaskModule
     from minitorch.trainer.trainer import Trainer as Trainer
+    from minitorch.trainer.tuner import Tuner as Tuner
 
 _HOME = {
     "CancelEpoch": "minitorch.callbacks.cancel",
@@ -28,14 +37,28 @@ _HOME = {
     "FitResult": "result",
     "TaskModule": "task",
     "Trainer": "trainer",
+    "Tuner": "tuner",
     "freeze": "phase",
+    "isolate_rng": "seeding",
+    "seed_everything": "seeding",
     "unfreeze": "phase",
 }
 
-__all__ = [*_HOME]
+_LIGHTNING = {"LightningDataModule": "DataModule", "LightningModule": "TaskModule"}
+_PACKAGES = ("callbacks", "loggers")
+
+__all__ = ["Callback", *_HOME, *_LIGHTNING]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"minitorch.{name}")
+    if name == "Callback":
+        from minitorch.callbacks import Callback
+
+        return Callback
+    if name in _LIGHTNING:
+        return __getattr__(_LIGHTNING[name])
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOME[name]

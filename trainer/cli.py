@@ -181,11 +181,10 @@ class TrainerCLI:
 
     def _make_parser(self, kwargs: dict[str, Any], *, run: bool) -> CLIParser:
         own = {name: kwargs.pop(name) for name in SUBCOMMANDS.keys() & kwargs.keys()}
+        parser = self.parser_class(**kwargs)
         if not run:
-            parser = self.parser_class(**kwargs)
             self._fill(parser)
             return parser
-        parser = self.parser_class(**kwargs)
         commands = parser.add_subcommands(required=True, dest="subcommand")
         for name, made in SUBCOMMANDS.items():
             method = getattr(self.trainer_class, name)

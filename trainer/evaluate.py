@@ -17,7 +17,7 @@ from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
 from minitorch.trainer.run import Run, find_checkpoint
 from minitorch.trainer.saving import Saving
-from minitorch.trainer.sources import eval_batches, from_hook, missing
+from minitorch.trainer.sources import EvalSources
 from minitorch.trainer.task import TaskModule, overrides, positional_count
 
 if TYPE_CHECKING:
@@ -107,11 +107,8 @@ def _run(
         data = run.attach(data)
         if not overrides(module, loop.step) and stage != "predict":
             getattr(module, loop.step)(None, 0)
-        source = from_hook(trainer, loop.loader) if data is None else data
-        if source is None:
-            raise missing(trainer, stage, "dataloaders", loop.loader)
-        limit = int(trainer.settings.fast_dev_run) or getattr(trainer.settings, loop.limit)
-        trainer.eval_data = eval_batches(source, limit, batch_size, "dataloaders", loop.limit)
+        trainer.sources = EvalSources(trainer, loop.loader, data, loop.limit, batch_size)
+        trainer.sources.take()
         if ckpt_path is not None:
             run.read(ckpt_path)
         run.place()

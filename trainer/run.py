@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks import conflicts
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core import ranks
+from minitorch.callbacks.core.pulling import ARGUMENT, BatchIterator
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import (
     arguments,
@@ -88,7 +90,7 @@ class Run:
         arguments.check(trainer.settings)
         ranks.refuse(self.stage)
         trainer._module, trainer.stage = module, self.stage
-        trainer.resumed = False
+        trainer.resumed, trainer.ckpt_path = False, None
         trainer.checks = Checks(trainer.settings.checks, module)
         module._task.trainer = trainer
         trainer.datamodule = data if isinstance(data, DataModule) else None
@@ -132,7 +134,7 @@ class Run:
 
     def read(self, path: str | os.PathLike[str]) -> None:
         """Reads a checkpoint; hooks may change the module or the tree before weights are loaded."""
-        self.path = os.fspath(path)
+        self.path = self.trainer.ckpt_path = os.fspath(path)
         self.tree = checkpoint.read(self.path)
         for call in self.trainer.events.on_load_checkpoint:
             call(self.tree)
@@ -142,7 +144,8 @@ class Run:
         trainer = self.trainer
         trainer._fire(trainer.events.on_setup_end, self.stage)
         if self.tree is not None:
-            self.module.load_state_dict(self.tree["state_dict"])
+            strict = self.module.strict_loading
+            self.module.load_state_dict(self.tree["state_dict"], strict=strict)
 
     def start_fit(
         self, train: Any, val: Any, batch_size: int, ckpt_path: Any, hparams: str | None = None
@@ -254,6 +257,8 @@ class Run:
         trainer._backward = calls["backward"]
         trainer._apply_update = calls["optimizer_step"]
         trainer._next = calls["next batch"]
+        if ARGUMENT in inspect.signature(module.training_step).parameters:
+            trainer._next = BatchIterator(trainer, calls["next batch"]).next
         trainer._step_takes_index = positional_count(module.training_step, 2) == 2
         every = 1 if trainer.finite.every_batch else trainer.log_every_n_steps
         trainer._check_every = every or 50

@@ -60,7 +60,7 @@ class FitSources:
             few = first_batches(trainer.train_data, s.overfit_batches)
             trainer.train_data = _plain(few, "train_dataloaders")
             trainer.val_data = [_plain(few, "val_dataloaders")]
-            given = None
+            given = self.val
         else:
             given = from_hook(trainer, "val_dataloader") if self.val is None else self.val
             limit = int(s.fast_dev_run) or s.limit_val_batches
@@ -68,7 +68,7 @@ class FitSources:
                 given, limit, self.batch_size, "val_dataloaders", "limit_val_batches"
             )
         if trainer.val_data and not overrides(trainer.module, "validation_step"):
-            if self.val is not None or trainer.datamodule is None:
+            if given is not None and (self.val is not None or trainer.datamodule is None):
                 trainer.module.validation_step(None, 0)
             trainer.val_data = []
         trainer._val_every = batches_between(trainer)
@@ -101,6 +101,40 @@ class FitSources:
         """Makes the loaders anew from the hooks; those that were passed stay."""
         self.trainer.train_data.close()
         self.take()
+
+
+class EvalSources:
+    """The data of an evaluation, as given.
+
+    Args:
+        trainer: The run.
+        hook: Name of the loader hook.
+        data: What was passed; None for the hook.
+        limit: Name of the argument that limits the batches.
+        batch_size: For data that is not batched yet.
+    """
+
+    def __init__(self, trainer: Trainer, hook: str, data: Any, limit: str, batch_size: int) -> None:
+        self.trainer = trainer
+        self.hook = hook
+        self.data = data
+        self.limit = limit
+        self.batch_size = batch_size
+
+    def take(self) -> None:
+        """Makes the loaders of the trainer.
+
+        Raises:
+            DataError: There is no data.
+        """
+        trainer = self.trainer
+        source = from_hook(trainer, self.hook) if self.data is None else self.data
+        if source is None:
+            raise missing(trainer, str(trainer.stage), "dataloaders", self.hook)
+        limit = int(trainer.settings.fast_dev_run) or getattr(trainer.settings, self.limit)
+        trainer.eval_data = eval_batches(source, limit, self.batch_size, "dataloaders", self.limit)
+
+    reload = take
 
 
 def _plain(batches: list[Any], name: str) -> Batches:

@@ -27,6 +27,7 @@ from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.events import Calls, Events, as_list
 from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.lightning_names import LightningNames
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
 from minitorch.trainer.position import Position
@@ -40,13 +41,13 @@ if TYPE_CHECKING:
     from minitorch.trainer.checks import Checks
     from minitorch.trainer.profiler import SimpleProfiler
     from minitorch.trainer.several import Named
-    from minitorch.trainer.sources import FitSources
+    from minitorch.trainer.sources import EvalSources, FitSources
     from minitorch.trainer.task import TaskModule
 
 Kind = TypeVar("Kind", bound=Callback)
 
 
-class Status(View):
+class Status(LightningNames, View):
     """State of a run. Final class: `Trainer`.
 
     Attributes:
@@ -70,7 +71,7 @@ class Status(View):
 
     events: Events
     train_data: Batches
-    sources: FitSources
+    sources: FitSources | EvalSources
     checks: Checks
     first_loss = 0.0
     resumed = False

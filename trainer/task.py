@@ -8,7 +8,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from minitorch import Tensor, dtypes, nn
+from minitorch import Tensor, as_tensor, dtypes, nn, stack
+from minitorch.callbacks.core.nested import map_leaves
+from minitorch.callbacks.core.ranks import place
 from minitorch.device import CPU, device
 from minitorch.errors import TrainerError
 from minitorch.trainer import checkpoint, optimizers, phase
@@ -55,9 +57,11 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
     Attributes:
         automatic_optimization: False hands `zero_grad`, `manual_backward` and `step` to
             training_step.
+        strict_loading: Whether a checkpoint's names of weights must match exactly.
     """
 
     automatic_optimization: bool = True
+    strict_loading: bool = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,8 +181,15 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     # Manual optimization.
 
-    def optimizers(self) -> Any:
-        """The optimizer, or the list of them, for manual optimization."""
+    def optimizers(self, use_pl_optimizer: bool = True) -> Any:
+        """The optimizer, or the list of them, for manual optimization.
+
+        Args:
+            use_pl_optimizer: False gives the optimizers themselves, whose steps run no events.
+        """
+        if not use_pl_optimizer:
+            plain = self.trainer.optimizers
+            return plain[0] if len(plain) == 1 else plain
         manual = [optimizers.ManualOptimizer(o, self.trainer) for o in self.trainer.optimizers]
         return manual[0] if len(manual) == 1 else manual
 
@@ -238,6 +249,35 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
         """Moves a batch; override it for batches of own classes and call super() for the rest."""
         return self.trainer.placement.place(batch)
 
+    def all_gather(self, data: Any, group: Any = None, sync_grads: bool = False) -> Any:
+        """`data` of every process: its tensors get a first axis for them; itself without a group.
+
+        Args:
+            data: Tensors, or containers of them.
+            group: Accepted: there is one group.
+            sync_grads: Must be False in a group: what is gathered has no gradient.
+
+        Raises:
+            TrainerError: Gradients were asked for.
+        """
+        ranks = place()[1]
+        if ranks == 1:
+            return data
+        if sync_grads:
+            raise TrainerError(
+                "all_gather: what comes from other processes has no gradient here. Got "
+                "sync_grads=True. Gather detached values, and let the Trainer average gradients."
+            )
+
+        def gather(leaf: Any) -> Any:
+            from minitorch.distributed import all_gather_object
+
+            everyone: list[Any] = [None] * ranks
+            all_gather_object(everyone, as_tensor(leaf).detach().cpu())
+            return stack(everyone).to(self.device)
+
+        return map_leaves(data, gather)
+
     # Hyper-parameters and files.
 
     @classmethod
@@ -246,7 +286,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
         checkpoint_path: str | os.PathLike[str],
         map_location: Any = None,
         hparams_file: str | os.PathLike[str] | None = None,
-        strict: bool = True,
+        strict: bool | None = None,
         **overrides: Any,
     ) -> Self:
         """Builds the module from a checkpoint's hyper-parameters and loads its weights.
@@ -255,7 +295,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
             checkpoint_path: A file that a Trainer wrote.
             map_location: Device of the tensors.
             hparams_file: YAML, JSON or CSV file with hyper-parameters in place of the saved ones.
-            strict: Whether names of weights must match exactly.
+            strict: Whether names of weights must match exactly; None asks `strict_loading`.
             overrides: Constructor arguments in place of the saved ones.
 
         Raises:
@@ -267,10 +307,18 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
         module = hyper.rebuilt(cls, saved, holder, hparams_file, overrides)
         module.configure_model()
         module.on_load_checkpoint(tree)
+        strict = module.strict_loading if strict is None else strict
         module.load_state_dict(tree["state_dict"], strict=strict)
         return module
 
     # State.
+
+    @property
+    def global_rank(self) -> int:
+        """The number of this process in its group; 0 without one."""
+        return place()[0]
+
+    local_rank = global_rank
 
     def freeze(self) -> None:
         """Freezes parameters, running statistics and dropout."""

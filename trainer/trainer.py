@@ -25,6 +25,7 @@ from minitorch.trainer.task import TaskModule
 
 if TYPE_CHECKING:
     from minitorch import Tensor
+    from minitorch.loggers import Logger
     from minitorch.optim import Optimizer
 
 Source = str | os.PathLike[str]
@@ -98,7 +99,7 @@ class Trainer(Status):
         devices: str | int | list[int] = "auto",
         precision: str | int | None = None,
         callbacks: Callback | Iterable[Callback] | None = None,
-        logger: Any = None,
+        logger: Logger | Iterable[Logger] | bool | None = None,
         accumulate_grad_batches: int = 1,
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,

@@ -160,7 +160,7 @@ class MetricLog(Callback):
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
         """Nothing that is logged or measured in the block is kept."""
-        self.put = lambda *values: None  # type: ignore[method-assign, assignment]
+        self.put = lambda *values: None  # type: ignore[method-assign]
         try:
             with self._objects.unchanged():
                 yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
 
@@ -22,5 +22,6 @@ class ReloadLoaders(Callback):
         return super().listens(event)
 
     def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
-        if trainer.sources.due:
-            trainer.sources.reload()
+        sources: Any = trainer.sources
+        if sources.due:
+            sources.reload()

@@ -137,6 +137,10 @@ def test_a_task_without_validation_leaves_its_validation_data_alone() -> None:
             return mt.optim.SGD(self.parameters(), lr=0.01)
 
     assert quiet(max_epochs=1).fit(Task(), datamodule=Data()).status == "completed"
+    trainer = quiet(max_epochs=1, overfit_batches=1)
+    assert trainer.fit(Task(), loader()).global_step == 1
+    with pytest.raises(TrainerError, match=r"needs the method validation_step"):
+        quiet(max_epochs=1).fit(Task(), loader(), loader())
 
 
 def test_it_hears_of_an_exception_and_is_torn_down() -> None:

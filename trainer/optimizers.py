@@ -159,6 +159,8 @@ def _read_named(entries: Mapping[str, Any]) -> tuple[dict[str, Named], list[LRSc
                 f"configure_optimizers: frequency of {name!r} is the number of updates of the "
                 f"others for each of its own, an integer ≥ 1. Got {frequency!r}."
             )
+        for config in more:
+            config.optimizer = own[0]
         named[name] = Named(name, own[0], frequency)
         configs += more
     if named and all(entry.frequency > 1 for entry in named.values()):
@@ -175,7 +177,7 @@ def _check_shared(module: TaskModule, named: Mapping[str, Named]) -> None:
     names = {id(p): name for name, p in module.named_parameters()}
     owner: dict[int, str] = {}
     for entry in named.values():
-        for parameter in entry.parameters():
+        for parameter in [p for group in entry.optimizer.param_groups for p in group["params"]]:
             other = owner.setdefault(id(parameter), entry.name)
             if other != entry.name:
                 raise TrainerError(

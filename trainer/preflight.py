@@ -38,7 +38,7 @@ def choose_unit(trainer: Trainer, config: LRSchedulerConfig, *, named: bool) -> 
     )
     epochs, updates = trainer.max_epochs, trainer.estimated_stepping_batches
     for entry in trainer.named.values():
-        if entry.optimizer is config.scheduler.optimizer:
+        if entry.optimizer is config.optimizer:
             updates //= entry.frequency
     if not isinstance(length, int) or epochs == -1 or math.isinf(updates) or updates < 2 * epochs:
         return

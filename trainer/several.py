@@ -40,16 +40,17 @@ class Named:
     frequency: int = 1
 
     def parameters(self) -> list[Tensor]:
-        """What its loss is differentiated by."""
-        return [p for group in self.optimizer.param_groups for p in group["params"]]
+        """What its loss is differentiated by: all that is not frozen."""
+        groups = self.optimizer.param_groups
+        return [p for group in groups for p in group["params"] if p.requires_grad]
 
     def is_due(self, windows: int) -> bool:
-        """Whether it takes part in a window.
+        """Whether it takes part in a window; one whose parameters are all frozen rests.
 
         Args:
             windows: How many windows are over.
         """
-        return (windows + 1) % self.frequency == 0
+        return (windows + 1) % self.frequency == 0 and bool(self.parameters())
 
 
 def due(trainer: Status) -> list[Optimizer]:

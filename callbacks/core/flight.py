@@ -185,7 +185,8 @@ class FlightCheck(Callback):
             trainer.rewire()
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
-        if not self._flying or trainer.named:
+        waits = any(e.frequency > trainer.position.windows for e in trainer.named.values())
+        if not self._flying or waits:
             return
         self._flying = False
         if not module.automatic_optimization:

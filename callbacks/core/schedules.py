@@ -29,6 +29,7 @@ class LRSchedulerConfig:
         reduce_on_plateau: Whether it takes a metric.
         strict: Whether a missing metric is an error.
         seen: Stamp of the last metric value that it was given.
+        optimizer: With several, the one whose updates it counts.
         interval_named: The user named the interval; otherwise the schedule's length may choose it.
     """
 
@@ -40,6 +41,7 @@ class LRSchedulerConfig:
     reduce_on_plateau: bool = False
     strict: bool = True
     seen: int = -1
+    optimizer: Any = None
     interval_named: bool = False
 
 
@@ -103,10 +105,9 @@ class Schedules(Callback):
     def on_after_optimizer_step(
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
-        several = len(trainer.optimizers) > 1
-        count = optimizer.updates if several else trainer.position.global_step
+        count = optimizer.updates if trainer.named else trainer.position.global_step
         for config in trainer.lr_scheduler_configs:
-            if several and config.scheduler.optimizer is not optimizer:
+            if trainer.named and config.optimizer is not optimizer:
                 continue
             if config.interval == "step" and not count % config.frequency:
                 self.move(trainer, module, config)

@@ -212,6 +212,29 @@ def test_resumes_exactly_after_every_batch(
     assert_same(load_tree(tmp_path / "whole.ckpt"), load_tree(tmp_path / "again.ckpt"))
 
 
+def test_what_is_frozen_rests() -> None:
+    class Half(Gan):
+        """The first layer of the generator is frozen, and after an epoch the discriminator."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.g[0].requires_grad_(False)
+
+        def on_train_epoch_start(self) -> None:
+            if self.current_epoch == 1:
+                self.d.requires_grad_(False)
+                self.kept = weights(self)
+
+    task = Half()
+    trainer = quiet(max_epochs=2)
+    result = trainer.fit(task, batches([4, 4]))
+    assert result.global_step == 4
+    assert [o.updates for o in trainer.optimizers] == [2, 4]
+    for name, value in weights(task).items():
+        moved = name.startswith("g.2")
+        assert np.array_equal(value, task.kept[name]) is not moved, name
+
+
 def test_each_schedule_follows_its_own_optimizer() -> None:
     task = Rich()
     trainer = quiet(max_epochs=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from minitorch import distributed as dist
 from minitorch import nn
 from minitorch.data import DataLoader, TensorDataset
 from minitorch.metrics import Accuracy
+from minitorch.metrics.functional import f1_score
 from minitorch.nn import functional as F
-from minitorch.trainer import TaskModule, Trainer
+from minitorch.trainer import DataModule, TaskModule, Trainer
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "uint8")
 
@@ -203,3 +205,44 @@ class Stream:
 
     def __iter__(self) -> Any:
         return iter(judged())
+
+
+class Shared(DataModule):
+    """Writes a line when it prepares, and reads the file in every process."""
+
+    def __init__(self, folder: str) -> None:
+        self.file = Path(folder) / "prepared.txt"
+
+    def prepare_data(self) -> None:
+        with self.file.open("a") as file:
+            file.write("line\n")
+
+    def setup(self, stage: str) -> None:
+        self.lines = self.file.read_text().splitlines()
+
+    def val_dataloader(self) -> Any:
+        return DataLoader(TensorDataset(*judged_classes()), batch_size=4)
+
+
+def judged_classes() -> tuple[Any, Any]:
+    """Predicted and true classes of 22 samples."""
+    return mt.arange(22) % 3, mt.arange(22) * 5 % 7 % 3
+
+
+class LogsResults(TaskModule):
+    """Logs the F1 of each batch, as a result."""
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        self.log("f1", f1_score(*batch, num_classes=3, average="macro"))
+
+
+def prepared(rank: int, folder: str) -> None:
+    """One process prepares, and results of metrics are exact over all processes."""
+    dist.init_process_group("gloo")
+    data = Shared(folder)
+    trainer = Trainer(enable_progress_bar=False)
+    [values] = trainer.validate(LogsResults(), datamodule=data, verbose=False)
+    assert data.lines == ["line"]
+    expected = f1_score(*judged_classes(), num_classes=3, average="macro")
+    assert values == {"f1": float(expected)}
+    assert LogsResults.all_gather(trainer.module, mt.tensor(rank)).tolist() == [0, 1]

@@ -9,7 +9,7 @@ class DataHooks:
     """What a `TaskModule` or a `DataModule` may override to give data; all of it is optional.
 
     Attributes:
-        prepare_data_per_node: Accepted for Lightning's programs; there is one process.
+        prepare_data_per_node: Accepted for Lightning's programs: processes share one machine.
     """
 
     prepare_data_per_node: bool = True

@@ -132,7 +132,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
             reduce_fx: "mean" (weighted by batch size), "sum", "max" or "min".
             batch_size: Weight of this value in the mean. Default: the first axis of the batch.
             add_dataloader_idx: Append `/dataloader_idx_N` if there are several loaders.
-            sync_dist: Accepted for Lightning's signature; there is one process.
+            sync_dist: Accepted: values of epochs are always those of all processes.
             rank_zero_only: Accepted for Lightning's signature.
 
         Raises:

@@ -171,3 +171,7 @@ class TestEvaluation:
     def test_what_is_refused(self, kind: str, text: str) -> None:
         with pytest.raises(DistributedError, match=text):
             dist.spawn(programs.refused, (kind,), nprocs=2)
+
+
+def test_one_process_prepares_and_results_of_metrics_are_exact(tmp_path: Path) -> None:
+    dist.spawn(programs.prepared, (str(tmp_path),), nprocs=2)

@@ -6,6 +6,7 @@ measured, and writes all numbers with the facts of the machine to benchmarks/res
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -19,7 +20,7 @@ from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
 PEER_ENVIRONMENT = HERE.parent / ".venv-peers" / "bin" / "python"
-CALLS = ("ops", "imports")
+CALLS = {"ops": "calls.py", "imports": "calls.py", "conv": "convolutions.py"}
 Runs = dict[str, list[dict[str, float]]]
 
 
@@ -38,7 +39,7 @@ def sides_of(workload: str, peer: str | None, modes: list[str]) -> dict[str, lis
     """Name of each side and its command; ours comes first."""
     ours, theirs = sys.executable, peer or ""
     if workload in CALLS:
-        script = str(HERE / "calls.py")
+        script = str(HERE / CALLS[workload])
         sides = {"minitorch": [ours, script, "minitorch", workload]}
         return sides | ({"torch": [theirs, script, "torch", workload]} if peer else {})
     script = str(HERE / "step.py")
@@ -104,11 +105,16 @@ def print_table(workload: str, sides: Runs) -> None:
     print(f"| number | {' | '.join(sides)} | {' | '.join(f'{s} ÷ ours' for s in [*sides][1:])} |")
     print("|---" * (2 * len(sides)) + "|")
     first = next(iter(sides.values()))
+    logarithms: list[list[float]] = []
     for key in first[0]:
         ours, _ = summary(first, key)
         cells = [summary(runs, key) for runs in sides.values()]
         ratios = [f"{median / ours:.2f}" for median, _ in cells[1:]]
+        logarithms.append([math.log(median / ours) for median, _ in cells[1:]])
         print(f"| {key} | {' | '.join(text for _, text in cells)} | {' | '.join(ratios)} |")
+    if workload == "conv":
+        means = [math.exp(statistics.mean(column)) for column in zip(*logarithms, strict=True)]
+        print(f"geometric mean of the ratios: {', '.join(f'{mean:.2f}' for mean in means)}")
     flops = WORKLOADS[workload].flops if workload in WORKLOADS else 0
     if flops:
         rate = flops / summary(first, "ms")[0] / 1e6

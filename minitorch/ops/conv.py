@@ -1,9 +1,11 @@
 """Convolution and its transpose: `y[n,o,l] = Σ_k w[o,k] · cols[n,k,l]`, cols the patches of x.
 
 The transpose, `y = fold(wᵀ x)`, is the gradient of a convolution with respect to its input; each is
-made of the other's parts. The fast bodies take a few images at a time, lay their patches out as one
-matrix that stays in the cache, and multiply once. Patches are made again for the backward pass
-instead of being kept. Shapes: x_NC… and w_OC… with any number of axes behind the channels.
+made of the other's parts. On the CPU float32 has kernels that make no patches (`correlate`), and
+images convolved channel by channel have others (`depthwise`). Otherwise the patches of a few images
+are laid out as one matrix that stays in the cache, and multiplied once; they are made again for the
+backward pass instead of being kept. Shapes: x_NC… and w_OC… with any number of axes behind the
+channels.
 """
 
 from __future__ import annotations
@@ -54,6 +56,14 @@ def _depthwise(x: Any, weight: Any, groups: int) -> Any:
     return load_for("depthwise", x, weight) if fits and weight.size else None
 
 
+def _direct(x: Any, weight: Any, window: Window, outputs: tuple[int, ...]) -> Any:
+    """The compiled bodies for float32, which make no patches."""
+    values = x.shape[0] * x.shape[1] * math.prod(window.kernel) * math.prod(outputs)
+    if values < _SMALL or not weight.size:
+        return None
+    return load_for("correlate", x, weight, least=0, kinds="f")
+
+
 def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
     """The patches of some images as c·k rows of n·l values."""
     n, c = x.shape[:2]
@@ -97,17 +107,26 @@ def _pointwise(window: Window) -> bool:
     )
 
 
-def _apply(x: Any, weight: Any, window: Window, groups: int) -> Any:
+def _apply(x: Any, weight: Any, bias: Any, window: Window, groups: int) -> Any:
     """The convolution of float32 or wider arrays."""
-    xp, (n, o) = backend.namespace(x), (x.shape[0], weight.shape[0])
     outputs = window.output(*x.shape[2:])
+    if bias is not None:
+        bias = bias.astype(x.dtype, copy=False)
+    kernels = _depthwise(x, weight, groups)
+    if kernels is not None:
+        return _with_bias(kernels.forward(x, weight, window, outputs), bias)
+    kernels = _direct(x, weight, window, outputs)
+    if kernels is not None:
+        return kernels.forward(x, weight, bias, window, groups)
+    return _with_bias(_products(x, weight, window, groups, outputs), bias)
+
+
+def _products(x: Any, weight: Any, window: Window, groups: int, outputs: tuple[int, ...]) -> Any:
+    xp, (n, o) = backend.namespace(x), (x.shape[0], weight.shape[0])
     w, size = _grouped(weight, groups), math.prod(outputs)
     if _pointwise(window):
         y = xp.matmul(w, x.reshape(n, groups, w.shape[2], size))
         return y.reshape(n, o, *outputs)
-    kernels = _depthwise(x, weight, groups)
-    if kernels is not None:
-        return kernels.forward(x, weight, window, outputs)
     y = xp.empty((n, o, *outputs), x.dtype)
     for tile in _tiles(x, weight, groups, size):
         cols = _patches(x[tile], window, outputs).reshape(groups, w.shape[2], -1)
@@ -119,13 +138,15 @@ def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tupl
     """The gradient of images of the given size, from that of the outputs."""
     xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w, c = _grouped(weight, groups).swapaxes(1, 2), weight.shape[1] * groups
-    if _pointwise(window):
-        return xp.matmul(w, g.reshape(n, groups, o // groups, math.prod(outputs))).reshape(
-            n, c, *size
-        )
     kernels = _depthwise(g, weight, groups)
     if kernels is not None:
         return kernels.input_gradient(g, weight, window, c, size)
+    kernels = _direct(g, weight, window, outputs)
+    if kernels is not None:
+        return kernels.input_gradient(g, weight, window, groups, size)
+    if _pointwise(window):
+        columns = g.reshape(n, groups, o // groups, math.prod(outputs))
+        return xp.matmul(w, columns).reshape(n, c, *size)
     dx = xp.zeros((n, c, *size), g.dtype)
     for tile in _tiles(g, weight, groups, math.prod(outputs)):
         _add_patches(dx[tile], xp.matmul(w, _columns(g[tile], groups)), window, outputs)
@@ -136,9 +157,12 @@ def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -
     """The gradient of the weight, from those of the outputs and the images."""
     xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w = _grouped(weight, groups)
-    kernels = None if _pointwise(window) else _depthwise(g, weight, groups)
+    kernels = _depthwise(g, weight, groups)
     if kernels is not None:
         return kernels.weight_gradient(g, x, window)
+    kernels = _direct(x, weight, window, outputs)
+    if kernels is not None:
+        return kernels.weight_gradient(g, x, weight, window, groups)
     dw = xp.zeros(w.shape, w.dtype)
     if _pointwise(window):
         size = math.prod(outputs)
@@ -159,10 +183,10 @@ def _columns(g: Any, groups: int) -> Any:
     return columns.reshape(groups, g.shape[1] // groups, -1)
 
 
-def _with_bias(y: Any, bias: Any, dtype: Any) -> Any:
+def _with_bias(y: Any, bias: Any) -> Any:
     if bias is not None:
         y += _per_channel(bias, y.ndim - 2).astype(y.dtype, copy=False)
-    return y.astype(dtype, copy=False), ()
+    return y
 
 
 def _cast_back(grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -171,11 +195,15 @@ def _cast_back(grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
 
 
 def _bias_gradient(g: Any) -> Any:
+    kernels = load_for("correlate", g, kinds="f") if g.size >= _SMALL else None
+    if kernels is not None:
+        return kernels.bias_gradient(g)
     return g.sum((0, *range(2, g.ndim)))
 
 
 def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> Any:
-    return _with_bias(_apply(wide(x), wide(weight), window, groups), bias, x.dtype)
+    y = _apply(wide(x), wide(weight), bias, window, groups)
+    return y.astype(x.dtype, copy=False), ()
 
 
 def _backward(
@@ -226,7 +254,7 @@ def _transposed_forward(
     x: Any, weight: Any, bias: Any, *, window: Window, groups: int, size: tuple[int, ...]
 ) -> Any:
     y = _input_gradient(wide(x), wide(weight), window, groups, size)
-    return _with_bias(y, bias, x.dtype)
+    return _with_bias(y, bias).astype(x.dtype, copy=False), ()
 
 
 def _transposed_backward(
@@ -242,7 +270,7 @@ def _transposed_backward(
     size: tuple[int, ...],
 ) -> list[Any]:
     g, inputs, (x, weight) = wide(g), (x, weight, bias), (wide(x), wide(weight))
-    dx = _apply(g, weight, window, groups) if needs[0] else None
+    dx = _apply(g, weight, None, window, groups) if needs[0] else None
     dw = _weight_gradient(x, g, weight, window, groups) if needs[1] else None
     return _cast_back((dx, dw, _bias_gradient(g) if needs[2] else None), inputs)
 

@@ -14,17 +14,32 @@ from .families import nondiff
 from .fused import Fused
 from .unfold import Window, padded, taps
 
-
-def _kernels(x: Any, window: Window) -> Any:
-    """The compiled bodies, which know two axes."""
-    return load_for("pool", x) if len(window.kernel) == 2 else None
+_WINNER = np.dtype(np.uint16)  # what compiled bodies keep of a window, instead of a position
 
 
 def _index_array(x: Any, *, window: Window) -> Any:
     kernels = _kernels(x, window)
-    if kernels is not None:
-        return kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
-    return _maxima(x, window)[1]
+    if kernels is None:
+        return _maxima(x, window)[1]
+    winners = kernels.max_pool(x, window, *window.output(*x.shape[2:]))[1]
+    return _positions(winners, window, x.shape[2:])
+
+
+def _kernels(x: Any, window: Window) -> Any:
+    few = math.prod(window.kernel) < np.iinfo(_WINNER).max
+    return load_for("pool", x) if few and len(window.kernel) <= 3 else None
+
+
+def _positions(winners: Any, window: Window, size: Sequence[int]) -> Any:
+    """The flat positions in their planes of the numbered elements of windows."""
+    index, element = 0, winners.astype(np.int64)
+    for axis in reversed(range(len(size))):
+        step = math.prod(size[axis + 1 :])
+        start = np.arange(winners.shape[2 + axis]) * window.stride[axis] - window.low[axis]
+        start = start.reshape(-1, *[1] * (len(size) - 1 - axis))
+        element, place = np.divmod(element, window.kernel[axis])
+        index = index + (start + place * window.dilation[axis]) * step
+    return index
 
 
 def _maxima(x: Any, window: Window) -> tuple[Any, Any]:
@@ -77,9 +92,11 @@ def _max_backward(
     g: Any, needs: Sequence[bool], residuals: tuple[Any, ...], x: Any, *, window: Window
 ) -> list[Any]:
     index = residuals[0]
-    kernels = _kernels(g, window)
-    if kernels is not None:
-        return [kernels.max_pool_backward(g, index, x.shape)]
+    if index.dtype == _WINNER:
+        kernels = _kernels(g, window)
+        if kernels is not None:
+            return [kernels.max_pool_backward(g, index, window, x.shape[2:])]
+        index = _positions(index, window, x.shape[2:])
     xp, planes = backend.namespace(g), math.prod(x.shape[:2])
     dx = xp.zeros((planes, math.prod(x.shape[2:])), g.dtype)
     rows, flat = xp.arange(planes).reshape(planes, 1), (planes, math.prod(g.shape[2:]))

@@ -15,7 +15,16 @@ FOLDERS |= {"callbacks": "minitorch.callbacks", "loggers": "minitorch.loggers"}
 FILES = sorted(
     path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")
 )
-HEAVY = ("cupy", "numba", "tensorboardX", "tensorboard", "tqdm", "sklearn", "matplotlib")
+HEAVY = (
+    "cupy",
+    "numba",
+    "llvmlite",
+    "tensorboardX",
+    "tensorboard",
+    "tqdm",
+    "sklearn",
+    "matplotlib",
+)
 
 # What each folder may import at run time besides the standard library and itself.
 MAY_IMPORT = {
@@ -44,7 +53,11 @@ MAY_IMPORT = {
     "loggers": {"numpy", "tensorboardX", "wandb", "mlflow"},
 }
 # Whole folders that stand for one client: cupy is imported nowhere else.
-ONLY_IN = {"cupy": "minitorch/backend", "numba": "minitorch/kernels"}
+ONLY_IN = {
+    "cupy": "minitorch/backend",
+    "numba": "minitorch/kernels",
+    "llvmlite": "minitorch/kernels",
+}
 # These are themselves imported late, so they may import the heavy client at their top.
 LATE = ("minitorch/backend/cupy_backend.py", "minitorch/kernels/")
 LATE += ("loggers/events.py", "loggers/summary_writer.py")

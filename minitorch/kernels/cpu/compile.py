@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numba.extending
 from numba import njit
 
 # Elements of the first argument from which a second thread pays. Waking one costs microseconds on
@@ -17,6 +18,8 @@ PARALLEL_FROM = 32768
 # Sums may be reordered so that they become vector code; nan and inf stay what they are.
 FAST = frozenset(("reassoc", "contract", "nsz", "arcp"))
 
+# Without numba's types, which count the typing context among the arguments of a call.
+intrinsic: Any = numba.extending.intrinsic
 
 # A first call that takes longer is told to the user.
 NOTED_SECONDS = 1.0
@@ -78,6 +81,14 @@ def part(*, fastmath: Iterable[str] = ()) -> Any:
     The passes that make a body parallel take long, so that they had better see few lines.
     """
     return njit(cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath) or False)
+
+
+def inlined(body: Callable[..., Any]) -> Any:
+    """Decorator for a function that becomes a piece of each compiled one that calls it.
+
+    Compiled on its own it would be optimised once more for every level of calls.
+    """
+    return njit(inline="always", error_model="numpy")(body)
 
 
 def _twin(body: Callable[..., None]) -> Callable[..., None]:

@@ -1,0 +1,313 @@
+"""Convolution of float32 without patches: products of 6 × 16 sums over a small padded copy.
+
+Each part of the batch (see `conv_plan`) is copied once with its padding and stays in the cache of
+the core that works on it. Output and both gradients are sums of products of numbers from there with
+numbers in lines of 16: weights, or the gradient of the outputs turned around. One pool of threads
+does all of it, and the order of every sum follows from the shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from ..conv_plan import PHASE, SIZES, Plan, backward_plan, forward_plan, weight_plan
+from .compile import FAST, inlined, kernel
+from .tasks import Task, array, share_out
+from .vector import COLUMNS, ROWS, multiply_tile, turn
+
+_BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
+_TERMS = 192  # terms whose weights stay in the first cache
+_SHARED_FROM = 1 << 19  # multiplications or numbers from which a second thread pays
+_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int32)
+
+
+@inlined
+def _fill(buffer, x, s, image, count, group, start):  # type: ignore[no-untyped-def]
+    """Copies lines from `start` on of some images with their padding."""
+    for i in range(count * s.channels):
+        m, c = i // s.channels, i % s.channels
+        plane = ((image + m) * s.groups + group) * s.channels + c
+        for z in range(s.span):
+            depth = start + z - s.front
+            for r in range(s.rows):
+                row = r - s.top
+                at = i * s.plane + (z * s.rows + r) * s.line
+                out = buffer[at : at + s.line]
+                if depth < 0 or depth >= s.depth or row < 0 or row >= s.height:
+                    out[:] = 0
+                    continue
+                source = ((plane * s.depth + depth) * s.height + row) * s.width
+                first = max(0, min(s.line, s.left))
+                last = max(first, min(s.line, s.left + s.width))
+                for k in range(first):
+                    out[k] = 0
+                middle, values = out[first:last], x[source + first - s.left :]
+                for k in range(len(middle)):
+                    middle[k] = values[k]
+                for k in range(last, s.line):
+                    out[k] = 0
+
+
+@inlined
+def _put_dense(lines, y, at, count, step, columns):  # type: ignore[no-untyped-def]
+    """y[at + j·step + l] = lines[l, j]: `count` places of some columns."""
+    for j in range(0, columns, 8):
+        done = 0
+        if j + 8 <= columns:
+            while done + 8 <= count:
+                turn(lines, done * COLUMNS + j, COLUMNS, y, at + j * step + done, step)
+                done += 8
+            if done < count and count >= 8:
+                last = count - 8
+                turn(lines, last * COLUMNS + j, COLUMNS, y, at + j * step + last, step)
+                done = count
+        for k in range(j, min(j + 8, columns)):
+            for p in range(done, count):
+                y[at + k * step + p] = lines[p * COLUMNS + k]
+
+
+@inlined
+def _put(lines, y, s, place, first, count, per, dense, places, columns):  # type: ignore[no-untyped-def]
+    """Writes the lines of the places from `first` on; `per` places belong to an image."""
+    if not dense:
+        for j in range(columns):
+            for p in range(count):
+                y[place + j * s.target + places[first + p]] = lines[p * COLUMNS + j]
+        return
+    done = 0
+    while done < count:
+        image, rest = (first + done) // per, (first + done) % per
+        now = min(count - done, per - rest)
+        at = place + image * s.groups * s.columns * s.target + rest
+        _put_dense(lines[done * COLUMNS :], y, at, now, s.target, columns)
+        done += now
+
+
+@inlined
+def _pack(w, packed, block, sizes, taps):  # type: ignore[no-untyped-def]
+    """Weights of a block of columns as a line of 16 for each term."""
+    s = sizes[0]
+    group, panel = block // s.panels, block % s.panels
+    out, step = block * s.terms * COLUMNS, s.weight_step
+    base = group * s.weight_group + panel * COLUMNS * step
+    columns = min(COLUMNS, s.columns - panel * COLUMNS)
+    for k in range(s.terms):
+        line, source = packed[out + k * COLUMNS : out + (k + 1) * COLUMNS], base + taps[k]
+        for j in range(columns):
+            line[j] = w[source + j * step]
+        for j in range(columns, COLUMNS):
+            line[j] = 0
+
+
+@inlined
+def _correlate_part(task, x, bias, y, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
+    s, dense = sizes[0], sizes[0].dense
+    chunk, rest = task % s.chunks, task // s.chunks
+    band, rest = rest % s.bands, rest // s.bands
+    group, image = rest % s.groups, rest // s.groups * s.together
+    images, q = min(s.together, s.images - image), band * s.band
+    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
+    lines = np.empty(_BLOCK * COLUMNS, np.float32)
+    _fill(buffer, x, s, image, images, group, q * s.step)
+    for phase in range(len(phases)):
+        f = phases[phase]
+        per = max(0, min(s.band, f.deep - q)) * f.across
+        for panel in range(chunk * s.chunk, min(s.panels, (chunk + 1) * s.chunk)):
+            column = group * s.columns + panel * COLUMNS
+            columns = min(COLUMNS, s.columns - panel * COLUMNS)
+            weights = ((group * s.panels + panel) * s.terms + f.shifts) * COLUMNS
+            place = (image * s.groups * s.columns + column) * s.target
+            place += (q * s.stride + f.line) * s.across
+            for l0 in range(0, images * per, _BLOCK):
+                n = min(_BLOCK, images * per - l0)
+                given = bias.size > 0 or f.terms == 0
+                if given:
+                    for j in range(COLUMNS):
+                        value = bias[column + j] if j < min(columns, bias.size) else np.float32(0)
+                        for p in range(n):
+                            lines[p * COLUMNS + j] = value
+                for t in range(0, f.terms, _TERMS):
+                    now, add = min(_TERMS, f.terms - t), given or t > 0
+                    b_at = weights + t * COLUMNS
+                    for p in range(0, n, ROWS):
+                        a_at, out_at = f.positions + l0 + p, p * COLUMNS
+                        multiply_tile(
+                            *(buffer, positions, a_at, shifts, f.shifts + t, now),
+                            *(packed, b_at, lines, out_at, add),
+                        )
+                _put(lines, y, s, place, l0, n, per, dense, places[f.positions :], columns)
+
+
+@Task
+def _pack_task(block, given):  # type: ignore[no-untyped-def]
+    w, packed = array(given, 0, _FLOAT), array(given, 1, _FLOAT)
+    _pack(w, packed, block, array(given, 2, SIZES), array(given, 3, _INT))
+
+
+@Task
+def _correlate_task(task, given):  # type: ignore[no-untyped-def]
+    x, bias = array(given, 0, _FLOAT), array(given, 1, _FLOAT)
+    y, packed = array(given, 2, _FLOAT), array(given, 3, _FLOAT)
+    sizes, phases = array(given, 4, SIZES), array(given, 5, PHASE)
+    positions, places = array(given, 6, _INT), array(given, 7, _INT)
+    shifts = array(given, 8, _INT)
+    _correlate_part(task, x, bias, y, packed, sizes, phases, positions, places, shifts)
+
+
+@inlined
+def _turn_around(g, lines, at, place, s, count, columns):  # type: ignore[no-untyped-def]
+    """lines[at + l, j] = g[place + j·target + l], in lines of 16."""
+    for j in range(0, COLUMNS, 8):
+        done = 0
+        if j + 8 <= columns:
+            while done + 8 <= count:
+                source = place + j * s.target + done
+                turn(g, source, s.target, lines, (at + done) * COLUMNS + j, COLUMNS)
+                done += 8
+        for k in range(j, j + 8):
+            for p in range(done, count):
+                value = g[place + k * s.target + p] if k < columns else np.float32(0)
+                lines[(at + p) * COLUMNS + k] = value
+
+
+@inlined
+def _add_part(x, g, sums, sizes, buffer, lines, piece, at, phases, positions, shifts):  # type: ignore[no-untyped-def]
+    """Adds to `sums` what a part gives; `at`: group, first and last block of columns."""
+    s, f = sizes[0], phases[0]
+    group, start, stop = at
+    band, image = piece % s.bands, piece // s.bands * s.together
+    images, q = min(s.together, s.images - image), band * s.band
+    _fill(buffer, x, s, image, images, group, q * s.step)
+    per = min(s.band, f.deep - q) * f.across
+    for panel in range(start, stop):
+        column = group * s.columns + panel * COLUMNS
+        columns = min(COLUMNS, s.columns - panel * COLUMNS)
+        for m in range(images):
+            place = ((image + m) * s.groups * s.columns + column) * s.target + q * s.across
+            _turn_around(g, lines, m * per, place, s, per, columns)
+        for k in range(0, s.terms, ROWS):
+            out_at = ((panel - start) * (s.terms + ROWS) + k) * COLUMNS
+            multiply_tile(
+                buffer, shifts, k, positions, 0, images * per, lines, 0, sums, out_at, True
+            )
+
+
+@inlined
+def _weight_part(task, x, g, sums, sizes, phases, positions, shifts):  # type: ignore[no-untyped-def]
+    """The sums of one block of parts for some blocks of columns."""
+    s, f = sizes[0], phases[0]
+    chunk, rest = task % s.chunks, task // s.chunks
+    group, block = rest % s.groups, rest // s.groups
+    at = (group, chunk * s.chunk, min(s.panels, (chunk + 1) * s.chunk))
+    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
+    lines = np.empty(s.together * min(s.band, f.deep) * f.across * COLUMNS, np.float32)
+    size = (s.terms + ROWS) * COLUMNS
+    begin = ((block * s.groups + group) * s.panels + at[1]) * size
+    mine = sums[begin : begin + (at[2] - at[1]) * size]
+    mine[:] = 0
+    parts = (s.images + s.together - 1) // s.together * s.bands
+    share = (parts + s.blocks - 1) // s.blocks
+    for piece in range(block * share, min(parts, (block + 1) * share)):
+        _add_part(x, g, mine, sizes, buffer, lines, piece, at, phases, positions, shifts)
+
+
+@inlined
+def _finish(place, sums, dw, sizes):  # type: ignore[no-untyped-def]
+    """Adds the sums of all blocks and turns them: dw[j, k] of lines of 16 for each k."""
+    s = sizes[0]
+    group, panel = place // s.panels, place % s.panels
+    columns, terms = min(COLUMNS, s.columns - panel * COLUMNS), s.terms
+    out = (group * s.columns + panel * COLUMNS) * terms
+    size = (terms + ROWS) * COLUMNS
+    total = sums[place * size : (place + 1) * size]
+    for block in range(1, s.blocks):
+        more = sums[(block * s.groups * s.panels + place) * size :]
+        for i in range(len(total)):
+            total[i] += more[i]
+    for j in range(0, columns, 8):
+        done = 0
+        if j + 8 <= columns:
+            while done + 8 <= terms:
+                turn(total, done * COLUMNS + j, COLUMNS, dw, out + j * terms + done, terms)
+                done += 8
+        for i in range(j, min(j + 8, columns)):
+            for k in range(done, terms):
+                dw[out + i * terms + k] = total[k * COLUMNS + i]
+
+
+@Task
+def _weight_task(task, given):  # type: ignore[no-untyped-def]
+    x, g, sums = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
+    sizes, phases = array(given, 3, SIZES), array(given, 4, PHASE)
+    positions, shifts = array(given, 5, _INT), array(given, 6, _INT)
+    _weight_part(task, x, g, sums, sizes, phases, positions, shifts)
+
+
+@Task
+def _finish_task(place, given):  # type: ignore[no-untyped-def]
+    _finish(place, array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES))
+
+
+@kernel(fastmath=FAST)
+def _plane_sums(g, sums):  # type: ignore[no-untyped-def]
+    for p in prange(len(g)):
+        total = np.float32(0)
+        for k in range(g.shape[1]):
+            total += g[p, k]
+        sums[p] = total
+
+
+def _flat(a: Any) -> Any:
+    return np.ascontiguousarray(a).reshape(-1)
+
+
+def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
+    s = plan.sizes[0]
+    blocks = int(s["groups"] * s["panels"])
+    packed = np.empty(blocks * int(s["terms"]) * COLUMNS, np.float32)
+    bias = np.empty(0, np.float32) if bias is None else _flat(bias)
+    few = packed.size < _SHARED_FROM
+    share_out(_pack_task, blocks, (_flat(w), packed, plan.sizes, plan.taps), alone=few)
+    tables = (plan.sizes, plan.phases, plan.positions, plan.places, plan.shifts)
+    given = (_flat(x), bias, y, packed, *tables)
+    share_out(_correlate_task, int(s["tasks"]), given, alone=plan.work < _SHARED_FROM)
+    return y
+
+
+def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
+    """y_NO… of x_NC…, with two or three axes."""
+    plan = forward_plan(x.shape, weight.shape, window, groups)
+    y = np.empty((len(x), len(weight), *window.output(*x.shape[2:])), np.float32)
+    return _correlation(x, weight, bias, y, plan)
+
+
+def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[int, ...]) -> Any:
+    """The gradient of x_NC…, of the given size."""
+    plan = backward_plan(g.shape, weight.shape, window, groups, size)
+    dx = np.empty((len(g), weight.shape[1] * groups, *size), np.float32)
+    return _correlation(g, weight, None, dx, plan)
+
+
+def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> Any:
+    """The gradient of the weight."""
+    plan = weight_plan(x.shape, weight.shape, window, groups)
+    s = plan.sizes[0]
+    blocks, terms = int(s["groups"] * s["panels"]), int(s["terms"])
+    sums = np.empty(int(s["blocks"]) * blocks * (terms + ROWS) * COLUMNS, np.float32)
+    dw = np.empty(weight.shape, np.float32)
+    tables = (plan.sizes, plan.phases, plan.positions, plan.shifts)
+    given, few = (_flat(x), _flat(g), sums, *tables), plan.work < _SHARED_FROM
+    share_out(_weight_task, int(s["tasks"]), given, alone=few)
+    share_out(_finish_task, blocks, (sums, dw, plan.sizes), alone=sums.size < _SHARED_FROM)
+    return dw
+
+
+def bias_gradient(g: Any) -> Any:
+    """The sums of the channels of g_NO…."""
+    n, o = g.shape[:2]
+    sums = np.empty(n * o, np.float32)
+    _plane_sums(np.ascontiguousarray(g).reshape(n * o, -1), sums)
+    return sums.reshape(n, o).sum(0)

@@ -1,0 +1,125 @@
+"""Compiled convolution and pooling against their plain bodies in float64, for any threads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minitorch as mt
+from minitorch.kernels import load, loader
+from minitorch.nn import functional as F
+
+# images, channels, size, outputs, kernel, stride, padding, dilation, groups
+CASES = {
+    "plain": (3, 16, (9, 7), 24, (3, 3), 1, 1, 1, 1),
+    "several images in a part": (33, 16, (4, 4), 16, (3, 3), 1, 1, 1, 1),
+    "bands of rows": (1, 64, (56, 20), 40, (3, 3), 1, 1, 1, 1),
+    "bands and stride": (1, 96, (40, 40), 16, (3, 3), 2, 1, 1, 1),
+    "blocks of columns shared out": (1, 48, (9, 9), 80, (3, 3), 1, 0, 1, 1),
+    "stride beyond the window": (2, 24, (12, 12), 16, (2, 2), 3, 0, 1, 1),
+    "pointwise stride": (7, 64, (8, 8), 32, (1, 1), 2, 0, 1, 1),
+    "padding beyond the window": (2, 24, (8, 9), 8, (3, 3), 1, 4, 1, 1),
+    "groups": (4, 24, (14, 10), 36, (3, 3), 2, 1, 1, 3),
+    "dilation": (2, 24, (17, 15), 17, (3, 2), 2, 2, 3, 1),
+    "large window": (1, 3, (32, 32), 7, (7, 7), 2, 3, 1, 1),
+    "volume": (2, 8, (5, 6, 7), 17, (3, 2, 3), 1, 1, 1, 1),
+    "volume stride": (2, 8, (8, 8, 8), 16, (3, 3, 3), 2, 1, 1, 2),
+    "series": (4, 16, (50,), 20, (9,), 2, 4, 1, 1),
+}
+
+
+def _convolve(case: Any, dtype: Any, transposed: bool = False) -> list[Any]:
+    n, c, size, o, kernel, stride, padding, dilation, groups = case
+    rng = np.random.default_rng(7)
+    lead = (c, o // groups) if transposed else (o, c // groups)
+    shapes = [(n, c, *size), (*lead, *kernel), (o,)]
+    leaves = [mt.tensor(rng.standard_normal(s).astype("f4"), dtype=dtype) for s in shapes]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    name = f"conv_transpose{len(size)}d" if transposed else f"conv{len(size)}d"
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    y = getattr(F, name)(*leaves, **options)
+    weight = mt.tensor(rng.standard_normal(y.shape).astype("f4"), dtype=dtype)
+    grads = mt.autograd.grad((y * weight).sum(), leaves)
+    return [a.detach().numpy() for a in (y, *grads)]
+
+
+def _close(results: list[Any], expected: list[Any]) -> None:
+    for a, b in zip(results, expected, strict=True):
+        assert a.shape == b.shape
+        assert np.abs(a - b).max() <= 3e-6 * np.abs(b).max()
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_convolution_agrees_with_its_plain_body(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = _convolve(case, mt.float32)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    _close(result, _convolve(case, mt.float64))
+
+
+@pytest.mark.parametrize("name", ["plain", "bands and stride", "groups", "volume"])
+def test_transposed_convolution_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, c, size, o, kernel, stride, _, dilation, groups = CASES[name]
+    case = (n, c, size, o, kernel, stride, 1, dilation, groups)
+    result = _convolve(case, mt.float32, transposed=True)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    _close(result, _convolve(case, mt.float64, transposed=True))
+
+
+@pytest.mark.parametrize("name", ["several images in a part", "bands of rows", "groups"])
+def test_convolution_has_the_same_bits_for_any_number_of_threads(name: str) -> None:
+    before = mt.get_num_threads()
+    results = []
+    try:
+        for number in (1, 2, 4):
+            mt.set_num_threads(number)
+            results.append(_convolve(CASES[name], mt.float32))
+    finally:
+        mt.set_num_threads(before)
+    for others in results[1:]:
+        for a, b in zip(results[0], others, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_convolution_does_not_spread_numbers_that_are_not_finite() -> None:
+    if load("correlate") is None:
+        pytest.skip("kernels are off")
+    x = mt.zeros(1, 16, 12, 12)
+    x[0, 3, 5, 5] = float("nan")
+    y = F.conv2d(x, mt.ones(16, 16, 3, 3), padding=1)
+    assert int(y.isnan().sum()) == 16 * 9
+
+
+# size, kernel, stride, padding, dilation
+POOLS = {
+    "two": ((10, 12), (2, 2), 2, 0, 1),
+    "three": ((11, 9), (3, 3), 2, 1, 1),
+    "overlapping": ((9, 9), (3, 2), 1, 1, 1),
+    "dilated": ((12, 12), (2, 3), (3, 1), 1, 2),
+    "volume": ((6, 7, 8), (2, 3, 2), 2, 1, 1),
+    "series": ((40,), (3,), 2, 1, 1),
+}
+
+
+@pytest.mark.parametrize("case", POOLS.values(), ids=POOLS)
+def test_max_pooling_agrees_with_its_plain_body(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, kernel, stride, padding, dilation = case
+    rng = np.random.default_rng(3)
+    planes = (30, 16) if size == (10, 12) else (6, 8)  # enough for several threads, or not
+    values = rng.integers(-3, 4, (*planes, *size)).astype("f4")  # many equal ones
+    values[0, 0], values[1, 1] = -np.inf, np.nan
+    values[2].reshape(planes[1], -1)[:, ::5] = np.nan
+
+    def pool() -> list[Any]:
+        x = mt.tensor(values).requires_grad_()
+        call = getattr(F, f"max_pool{len(size)}d")
+        y, index = call(x, kernel, stride, padding, dilation, return_indices=True)
+        weight = mt.arange(y.numel(), dtype=mt.float32).reshape(y.shape)
+        weight = mt.where(y.isfinite(), weight, 0)
+        (g,) = mt.autograd.grad(y, x, weight)
+        return [y.detach().numpy(), index.numpy(), g.numpy()]
+
+    result = pool()
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    for a, b in zip(result, pool(), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)

@@ -9,6 +9,7 @@ from minitorch.callbacks.callback import Callback as Callback
 from minitorch.callbacks.callback import Order as Order
 
 if TYPE_CHECKING:
+    from minitorch.callbacks.backup_and_restore import BackupAndRestore as BackupAndRestore
     from minitorch.callbacks.batch_size_finder import BatchSizeFinder as BatchSizeFinder
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
@@ -32,11 +33,17 @@ if TYPE_CHECKING:
     from minitorch.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
     from minitorch.callbacks.model_summary import ModelSummary as ModelSummary
     from minitorch.callbacks.model_summary import summarize as summarize
+    from minitorch.callbacks.on_exception_checkpoint import (
+        OnExceptionCheckpoint as OnExceptionCheckpoint,
+    )
     from minitorch.callbacks.prediction_writer import BasePredictionWriter as BasePredictionWriter
     from minitorch.callbacks.prediction_writer import PredictionWriter as PredictionWriter
     from minitorch.callbacks.pruning import ModelPruning as ModelPruning
     from minitorch.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
+    from minitorch.callbacks.replay_bundle import ReplayBundle as ReplayBundle
+    from minitorch.callbacks.rollback import Rollback as Rollback
     from minitorch.callbacks.skip_non_finite import SkipNonFinite as SkipNonFinite
+    from minitorch.callbacks.spike_detection import SpikeDetection as SpikeDetection
     from minitorch.callbacks.stochastic_weight_averaging import (
         StochasticWeightAveraging as StochasticWeightAveraging,
     )
@@ -72,6 +79,7 @@ _HOME = {
     "EMAWeightAveraging": "weight_averaging",
     "BaseFinetuning": "finetuning",
     "BackboneFinetuning": "finetuning",
+    "BackupAndRestore": "backup_and_restore",
     "BatchSizeFinder": "batch_size_finder",
     "EarlyStopping": "early_stopping",
     "LambdaCallback": "lambda_callback",
@@ -79,6 +87,10 @@ _HOME = {
     "LearningRateMonitor": "learning_rate_monitor",
     "ModelCheckpoint": "model_checkpoint",
     "ModelSummary": "model_summary",
+    "OnExceptionCheckpoint": "on_exception_checkpoint",
+    "ReplayBundle": "replay_bundle",
+    "Rollback": "rollback",
+    "SpikeDetection": "spike_detection",
     "TQDMProgressBar": "tqdm_progress_bar",
     "Timer": "timer",
     "CancelEpoch": "cancel",

@@ -17,6 +17,7 @@ The events of one `fit`, in the order in which they fire (tests/trainer/test_eve
           on_validation_epoch_end · on_validation_end         when validation is due
         on_train_epoch_end
       on_train_end · on_fit_end
+    on_divergence                                             a step whose loss jumped or is nan
     teardown                                                  always, also after an exception
 
 Inside one event callbacks run by `order`, then core callbacks before the user's, then as listed.
@@ -42,11 +43,12 @@ What they do to it: `stop(reason)`, `save_checkpoint(path)`, and `module.log(nam
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from minitorch import Tensor
+    from minitorch.errors import DivergenceError
     from minitorch.optim import Optimizer
     from minitorch.trainer import TaskModule, Trainer
 
@@ -127,6 +129,18 @@ class Callback:
 
     def on_exception(self, trainer: Trainer, module: TaskModule, exception: BaseException) -> None:
         """An exception ends the run; every callback hears of it, even if another one fails."""
+
+    def on_divergence(
+        self, trainer: Trainer, module: TaskModule, error: DivergenceError
+    ) -> Callable[[], None] | None:
+        """A loss or gradient is not finite or left its course; the update was not applied.
+
+        Whoever can put the run right returns a function that restores a good state. The first one
+        is called once everybody has looked, and training goes on behind the batch; without one the
+        error ends the run. The state is the one before the step's window; `error.batch` is
+        the number of the batch.
+        """
+        return None
 
     def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
         """Optimizers exist; weights, position and callback states are restored."""

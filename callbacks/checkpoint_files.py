@@ -29,6 +29,13 @@ def check_writable(folder: str) -> None:
         )
 
 
+def clear_folder(folder: str) -> None:
+    """Removes what killed processes left half written."""
+    from minitorch.io.atomic import clear_folder as clear
+
+    clear(folder)
+
+
 def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:
     """The first of stem.ckpt, stem-v1.ckpt, stem-v2.ckpt … that may be written.
 

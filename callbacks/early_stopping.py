@@ -36,6 +36,8 @@ class EarlyStopping(Callback):
         check_on_train_epoch_end: True looks at the end of training epochs only, False after
             validations only.
         every: A trigger, such as `Epochs(2)`: looks at the newest value only when it has come due.
+        restore_best_weights: Give the module the weights of the best value when the run has ended,
+            however it did. Checkpoints hold both; the last one has the weights that it ended with.
 
     Attributes:
         best_score: Best value so far, None before the first one.
@@ -63,6 +65,7 @@ class EarlyStopping(Callback):
         divergence_threshold: float | None = None,
         check_on_train_epoch_end: bool | None = None,
         every: Any = None,
+        restore_best_weights: bool = False,
     ) -> None:
         self.monitor = monitor
         self.mode = direction("EarlyStopping", monitor, mode)
@@ -75,10 +78,12 @@ class EarlyStopping(Callback):
         self.divergence_threshold = divergence_threshold
         self.check_on_train_epoch_end = check_on_train_epoch_end
         self._rhythm = Rhythm("EarlyStopping: every", every)
+        self.restore_best_weights = restore_best_weights
         self._reset()
 
     def _reset(self) -> None:
         self.best_score: float | None = None
+        self._best_weights: dict[str, Any] | None = None
         self.wait_count = 0
         self.stopped_epoch = 0
         self.stopping_reason = ""
@@ -150,6 +155,12 @@ class EarlyStopping(Callback):
                 stacklevel=2,
             )
 
+    def on_fit_end(self, trainer: Trainer, module: TaskModule) -> None:
+        if self._best_weights is not None:  # after the last checkpoint: that one resumes exactly
+            module.load_state_dict(self._best_weights)
+            if self.verbose:
+                trainer.print(f"EarlyStopping: weights of {self.monitor} = {self.best_score:.6g}")
+
     def _look(self, trainer: Trainer) -> bool:
         try:
             return self._watched.look(trainer)
@@ -196,6 +207,10 @@ class EarlyStopping(Callback):
             before = "" if self.best_score is None else f" from {self.best_score:.6g}"
             trainer.print(f"EarlyStopping: {self.monitor} improved{before} to {value:.6g}")
         self.best_score, self.wait_count = value, 0
+        if self.restore_best_weights:
+            from minitorch.io import snapshot
+
+            self._best_weights = snapshot(dict(trainer.module.state_dict()))
 
     def _waited(self) -> str:
         best = "no value yet" if self.best_score is None else f"best {self.best_score:.6g}"
@@ -231,6 +246,7 @@ class EarlyStopping(Callback):
             "cause": self._cause,
             "seen": self._seen,
             "rhythm": self._rhythm.state_dict(),
+            "best_weights": self._best_weights,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -241,6 +257,8 @@ class EarlyStopping(Callback):
         self._cause = state_dict["cause"]
         self._seen = state_dict["seen"]
         self._rhythm.load_state_dict(state_dict.get("rhythm", {}))
+        weights = state_dict.get("best_weights")
+        self._best_weights = weights if self.restore_best_weights else None
         if self._cause == "patience" and self.wait_count < self.patience:
             self._cause = self.stopping_reason = ""  # patience was raised for the resumed run
 

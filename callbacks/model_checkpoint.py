@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import math
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.checkpoint_arguments import TRIGGERS, check
 from minitorch.callbacks.checkpoint_files import (
     ENDING,
     check_writable,
+    clear_folder,
     duplicate,
     free_path,
     remove_inside,
 )
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
-from minitorch.callbacks.monitor import Mode, Watched, direction, key, refuse
-from minitorch.errors import ArgumentError
+from minitorch.callbacks.checkpoint_writer import CheckpointWriter, Job
+from minitorch.callbacks.monitor import Mode, Watched, direction, key
+from minitorch.errors import CheckpointError
 
 if TYPE_CHECKING:
     from minitorch.callbacks.core.metric import Final
     from minitorch.trainer import TaskModule, Trainer
 
 LAST = "last"
-_TRIGGERS = ("every_n_train_steps", "every_n_epochs", "train_time_interval")
 
 
 class ModelCheckpoint(Callback):
@@ -45,8 +47,12 @@ class ModelCheckpoint(Callback):
     not finite is never ranked; among equal ones the older stays. A file is removed only after the
     one that takes its place is complete.
 
-    *Last.* When training ends, also by Ctrl-C, the final state is kept in "last.ckpt" unless a
-    file holds it already. `save_last=True` brings it up to date at every save, `False` leaves it.
+    *Last.* When training ends, also by Ctrl-C or SIGTERM, the final state is kept in "last.ckpt"
+    unless a file holds it already. `save_last=True` or "link" brings it up to date at every save,
+    as a second name of the newest file where the file system knows them; `False` leaves it.
+
+    *What the file system refuses* (a full disk) is a warning, older files stay, and training goes
+    on; if the final state cannot be saved either, `fit` raises.
 
     Args:
         dirpath: Folder; default "checkpoints" in the logger's folder or in default_root_dir.
@@ -65,12 +71,15 @@ class ModelCheckpoint(Callback):
         save_on_train_epoch_end: True saves at the end of training epochs only, False after
             validations only.
         enable_version_counter: Append "-v1" rather than replace a file of another run.
+        save_async: Write on a thread; training waits for a copy of the state only. What went wrong
+            is told at the next save, at the end of the run at the latest.
 
     Attributes:
         best_model_path: File with the best score, "" without one.
         best_model_score: Its score, or None.
         best_k_models: Scores by file, best first.
         last_model_path: File with the newest state, "" before it is written.
+        failures: One sentence for each file that could not be written.
 
     Raises:
         ArgumentError: There is a monitor and no mode.
@@ -86,7 +95,7 @@ class ModelCheckpoint(Callback):
         monitor: str | None = None,
         mode: str | None = None,
         verbose: bool = False,
-        save_last: bool | None = None,
+        save_last: bool | Literal["link"] | None = None,
         save_top_k: int = 1,
         save_on_exception: bool = False,
         save_weights_only: bool = False,
@@ -96,6 +105,7 @@ class ModelCheckpoint(Callback):
         every_n_epochs: int | None = None,
         save_on_train_epoch_end: bool | None = None,
         enable_version_counter: bool = True,
+        save_async: bool = False,
     ) -> None:
         self.dirpath = None if dirpath is None else os.path.abspath(os.fspath(dirpath))
         self.filename = filename
@@ -114,12 +124,14 @@ class ModelCheckpoint(Callback):
         self.every_n_epochs = every_n_epochs
         self.save_on_train_epoch_end = save_on_train_epoch_end
         self.enable_version_counter = enable_version_counter
+        self.save_async = save_async
         self._given_dirpath = self.dirpath
         self._reset()
 
     def _reset(self) -> None:
         self.last_model_path = ""
         self._ranking = Ranking(self.save_top_k, self.mode or "max")
+        self._writer = CheckpointWriter("ModelCheckpoint", asynchronous=self.save_async)
         self._last_file = ""
         self._last_batches = -1
         self._saves = 0
@@ -148,18 +160,41 @@ class ModelCheckpoint(Callback):
         """Scores by file, best first; empty without a monitor."""
         return {} if self.monitor is None else dict(self._ranking.entries)
 
+    @property
+    def failures(self) -> list[str]:
+        """One sentence for each file that could not be written."""
+        return self._writer.failures
+
+    def to_yaml(self, filepath: str | os.PathLike[str] | None = None) -> None:
+        """Writes `best_k_models` as YAML; default "best_k_models.yaml" in the folder."""
+        path = os.path.join(self._folder, "best_k_models.yaml") if filepath is None else filepath
+        lines = [f"{json.dumps(file)}: {score!r}" for file, score in self.best_k_models.items()]
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("\n".join(lines or ["{}"]) + "\n")
+
+    def search_folders(self, trainer: Trainer) -> list[str]:
+        """Where `fit(ckpt_path="auto")` looks: also in folders of the logger's earlier versions."""
+        if self._given_dirpath is not None or not any(
+            getattr(logger, "log_dir", None) is not None for logger in trainer.loggers
+        ):
+            return [self._folder]
+        root, leaf = os.path.split(os.path.dirname(self._folder))
+        versions = os.listdir(root) if os.path.isdir(root) else [leaf]
+        return [os.path.join(root, version, "checkpoints") for version in sorted(versions)]
+
     # Start of a run.
 
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage != "fit":
             return
-        self._check_arguments()
+        check(self)
         default = self.filename or "{epoch}-{step}"
         self._name = CheckpointName(default, insert_names=self.auto_insert_metric_name)
         self.dirpath = self._given_dirpath
         if self.dirpath is None:
             self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "checkpoints"))
         check_writable(self.dirpath)
+        clear_folder(self.dirpath)
         self._reset()
         who = "ModelCheckpoint"
         self._watched = [
@@ -167,33 +202,6 @@ class ModelCheckpoint(Callback):
         ]
         if self.monitor is not None:
             self._watched.insert(0, Watched(f"{who}: monitor={self.monitor!r}", self.monitor))
-
-    def _check_arguments(self) -> None:
-        who = "ModelCheckpoint"
-        k = self.save_top_k
-        if not _integer(k) or k < -1:
-            refuse(who, "save_top_k", k, "an integer ≥ 0, or -1 for all")
-        if self.monitor is None and k > 1:
-            refuse(
-                who, "save_top_k", k, "1, 0 or -1 without a monitor", "Name a metric as monitor."
-            )
-        if self.save_last is not None and not isinstance(self.save_last, bool):
-            refuse(who, "save_last", self.save_last, "True, False or None")
-        for name, least in (("every_n_train_steps", 1), ("every_n_epochs", 0)):
-            value = getattr(self, name)
-            if value is not None and (not _integer(value) or value < least):
-                refuse(who, name, value, f"an integer ≥ {least} or None")
-        interval = self.train_time_interval
-        if interval is not None and not (
-            isinstance(interval, timedelta) and interval > timedelta()
-        ):
-            refuse(who, "train_time_interval", interval, "a timedelta > 0 or None")
-        given = [name for name in _TRIGGERS if getattr(self, name)]
-        if len(given) > 1:
-            raise ArgumentError(
-                f"{who}: one argument of {', '.join(_TRIGGERS)} sets the rhythm. "
-                f"Got {' and '.join(given)}. Keep one, or pass several ModelCheckpoints."
-            )
 
     @property
     def _by_batches(self) -> bool:
@@ -253,13 +261,23 @@ class ModelCheckpoint(Callback):
                 self._save_last(trainer)
             else:
                 self._note_last(trainer, holder.last_model_path)
+        self._writer.collect(trainer)
+        if self._writer.failed:
+            raise CheckpointError(
+                f"ModelCheckpoint: the final state could not be saved. {self.failures[-1]} The "
+                "module holds it: free space and call trainer.save_checkpoint(path)."
+            )
         if self.monitor is not None and self.save_top_k and not self._ranking.entries:
             self._warn_once(
                 "had no finite value for whole epochs when a checkpoint was due, so that none is "
                 "the best one. Check when it is logged."
             )
 
+    def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        self._writer.collect(trainer)
+
     def on_exception(self, trainer: Trainer, module: TaskModule, exception: BaseException) -> None:
+        self._writer.collect(trainer)
         if not self.save_on_exception or not self._training:
             return
         self._training = False
@@ -316,6 +334,7 @@ class ModelCheckpoint(Callback):
 
     def _save(self, trainer: Trainer, values: dict[str, float]) -> None:
         """Writes the file if it is good enough to stay, and removes the one it displaces."""
+        self._writer.collect(trainer)  # its failure would change the ranking
         score = float(self._saves) if self.monitor is None else values[self.monitor]
         finite, ranking = math.isfinite(score), self._ranking
         if not finite:
@@ -328,37 +347,43 @@ class ModelCheckpoint(Callback):
         leaving = ranking.displaced_by(score)
         path = self._free(os.path.join(self._folder, self._name.render(values)), leaving)
         self._saves += 1
-        with self._undone_by_errors():
-            if finite:
-                ranking.add(path, score)
-            if self.save_last is not False:
-                self._note_last(trainer, self._own_last() if self.save_last else path)
-            trainer.save_checkpoint(path, weights_only=self.save_weights_only)
-            if self.save_last:
-                duplicate(path, self._own_last())
-        # the last checkpoint ranks what is there: it is replaced before the file goes
+        undo = self._taking_back()
+        if finite:
+            ranking.add(path, score)
+        if self.save_last is not False:
+            self._note_last(trainer, self._own_last() if self.save_last else path)
+        last = self._own_last() if self.save_last else None
+        self._write(trainer, path, score, partial(self._settle, path, last, leaving), undo)
+
+    def _settle(self, path: str, last: str | None, leaving: str | None) -> None:
+        """The file is complete: the last checkpoint is renewed, then the displaced file goes."""
+        if last is not None:
+            duplicate(path, last)
         if leaving is not None and leaving != path:
             remove_inside(self._folder, leaving)
-        self._tell(trainer, path, score)
 
     def _save_last(self, trainer: Trainer) -> None:
-        target = self._own_last()
-        with self._undone_by_errors():
-            self._note_last(trainer, target)
-            trainer.save_checkpoint(target, weights_only=self.save_weights_only)
-        self._tell(trainer, target, None)
+        self._writer.collect(trainer)
+        target, undo = self._own_last(), self._taking_back()
+        self._note_last(trainer, target)
+        self._write(trainer, target, None, _nothing, undo)
 
-    @contextlib.contextmanager
-    def _undone_by_errors(self) -> Iterator[None]:
-        """What is noted before a file is written, so that the file holds it, is taken back."""
+    def _write(
+        self, trainer: Trainer, path: str, score: float | None, then: Any, undo: Any
+    ) -> None:
+        tell = partial(self._tell, trainer, path, score)
+        self._writer.write(trainer, Job(path, self.save_weights_only, then, undo, tell))
+
+    def _taking_back(self) -> Any:
+        """Undoes what is noted before a file is written, so that the file holds it."""
         entries = list(self._ranking.entries)
         last = self.last_model_path, self._last_batches
-        try:
-            yield
-        except BaseException:
+
+        def undo() -> None:
             self._ranking.entries = entries
             self.last_model_path, self._last_batches = last
-            raise
+
+        return undo
 
     def _note_last(self, trainer: Trainer, path: str) -> None:
         self.last_model_path, self._last_batches = path, trainer.position.batches
@@ -366,6 +391,8 @@ class ModelCheckpoint(Callback):
     def _holder(self, trainer: Trainer) -> ModelCheckpoint | None:
         """Who has the state of this moment in its newest file, where that is good enough."""
         keepers = [cb for cb in trainer.checkpoint_callbacks if isinstance(cb, ModelCheckpoint)]
+        for keeper in keepers:
+            keeper._writer.collect(trainer)
         batches = trainer.position.batches
         holders = [cb for cb in keepers if cb._last_batches == batches]
         if self in holders:
@@ -403,7 +430,7 @@ class ModelCheckpoint(Callback):
 
     def key_arguments(self) -> dict[str, Any]:
         """What tells two of them apart in a checkpoint."""
-        names = ("monitor", "mode", *_TRIGGERS)
+        names = ("monitor", "mode", *TRIGGERS)
         values = {name: getattr(self, name) for name in names}
         return {name: str(value) for name, value in values.items() if value is not None}
 
@@ -454,5 +481,5 @@ class ModelCheckpoint(Callback):
         return next((place for place in (path, here) if os.path.exists(place)), None)
 
 
-def _integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _nothing() -> None:
+    """Has no file to name again or to remove."""

@@ -59,6 +59,16 @@ class DistributedError(RuntimeError):
     """The processes of a group do not do the same, or one of them has ended."""
 
 
+class DivergenceError(TrainerError):
+    """A loss or gradient from which training cannot go on; its update was not applied.
+
+    Attributes:
+        batch: Number of the batch in its epoch, once the Trainer has caught it.
+    """
+
+    batch: int = -1
+
+
 class PitfallWarning(UserWarning):
     """A program under the Trainer does what is rarely meant; docs/pitfalls.md lists the cases."""
 

@@ -34,7 +34,7 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
         "format": FORMAT,
         "epoch": position.epoch,
         "global_step": position.global_step,
-        "state_dict": dict(_live_state(module)),
+        "state_dict": dict(live_state(module)),
         "hyper_parameters": dict(module.hparams),
         "hparams_name": module._task.hparams_name,
         "module": f"{type(module).__module__}.{type(module).__qualname__}",
@@ -49,12 +49,17 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
         tree["gradients"] = _gradients(trainer)
         tree["loops"] = {"position": position.state_dict(), "data": trainer.data_state()}
         tree["random"] = trainer.training_randomness or random.state_dict()
-    for call in trainer.events.on_save_checkpoint:
-        call(tree)
+    log = trainer.metric_log
+    scope, log.scope = log.scope, None
+    try:
+        for call in trainer.events.on_save_checkpoint:
+            call(tree)
+    finally:
+        log.scope = scope
     return tree
 
 
-def _live_state(module: TaskModule) -> Any:
+def live_state(module: TaskModule) -> Any:
     """The state without the copies that `state_dict` gives during a run: it is written at once."""
     before, mode.snapshots = mode.snapshots, False
     try:
@@ -97,16 +102,33 @@ def write(trainer: Status, path: str | os.PathLike[str], *, weights_only: bool) 
     """Builds the tree and writes it; a crash while writing leaves an older file in place."""
     from minitorch.io import save_tree
 
-    target, log = os.fspath(path), trainer.metric_log
-    folder = os.path.dirname(target)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    scope, log.scope = log.scope, None
+    target = os.fspath(path)
+    tree = build(trainer, weights_only=weights_only)
+    make_folder(target)
+    save_tree(target, tree)
+    trainer.logger_group.after_save_checkpoint(target, trainer.metric_log.results())
+
+
+def dump(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
+    """The state tree with memory of its own."""
+    from minitorch.io import snapshot
+
+    return snapshot(build(trainer, weights_only=weights_only))
+
+
+def make_folder(path: str) -> None:
+    """Makes the folder of a file.
+
+    Raises:
+        CheckpointError: The file system refused.
+    """
+    folder = os.path.dirname(path)
     try:
-        save_tree(target, build(trainer, weights_only=weights_only))
-    finally:
-        log.scope = scope
-    trainer.logger_group.after_save_checkpoint(target, log.results())
+        os.makedirs(folder or ".", exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"save: the folder of {path} could not be made ({error}). Pass another path."
+        ) from error
 
 
 def check_hyperparameters(module: TaskModule) -> None:

@@ -31,7 +31,8 @@ def read_loss(output: Any, trainer: Trainer) -> tuple[Tensor, dict[str, Any], fl
         The loss with its graph, the detached outputs for callbacks, and the count.
 
     Raises:
-        TrainerError: It is no loss that can be differentiated, or it is not finite.
+        TrainerError: It is no loss that can be differentiated.
+        DivergenceError: It is not finite.
     """
     extra: Mapping[str, Any] = {}
     if type(output) is not Tensor and isinstance(output, Mapping):
@@ -63,7 +64,7 @@ def read_loss(output: Any, trainer: Trainer) -> tuple[Tensor, dict[str, Any], fl
 
 
 def check_finite(loss: Tensor, trainer: Trainer) -> None:
-    """Raises TrainerError for a loss that is nan or inf.
+    """Raises DivergenceError for a loss that is nan or inf.
 
     On a GPU it is read back and checked every `log_every_n_steps` batches, on the CPU always.
     """

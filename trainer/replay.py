@@ -86,3 +86,11 @@ def _bad(array: Any) -> bool:
         return False
     xp = backend.namespace(array)
     return not bool(xp.isfinite(array.astype("float64")).all())
+
+
+if __name__ == "__main__":
+    import sys
+
+    from minitorch.trainer.rerun import main
+
+    sys.exit(main())

@@ -41,7 +41,7 @@ class FitResult:
     Attributes:
         status: "completed" (a limit of epochs, steps or time was reached), "stopped" (a callback
             or the user's code asked for it), "failed" (a watched value is not finite or passed its
-            limit) or "interrupted" (Ctrl-C).
+            limit) or "interrupted" (Ctrl-C, SIGTERM).
         reason: One sentence saying why it ended.
         best: The best checkpoint by its monitor, or None without a ModelCheckpoint that has one;
             the module itself in a fast_dev_run, which writes nothing.

@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -22,6 +23,7 @@ from minitorch.trainer import (
     checkpoint,
     graph,
     intervals,
+    newest,
     optimizers,
     phase,
     preflight,
@@ -56,6 +58,7 @@ class Run:
         self.module = module
         self.stage = stage
         self.tree: dict[str, Any] | None = None
+        self._may_be_over = False
         self._stack = contextlib.ExitStack()
         self._began = False
 
@@ -132,10 +135,10 @@ class Run:
         own += _plugged_in(trainer, [*user, *own])
         trainer.install([*user, *own, *_asked_for([*user, *own], trainer, self.stage)])
 
-    def read(self, path: str | os.PathLike[str]) -> None:
+    def read(self, path: str | os.PathLike[str], tree: dict[str, Any] | None = None) -> None:
         """Reads a checkpoint; hooks may change the module or the tree before weights are loaded."""
         self.path = self.trainer.ckpt_path = os.fspath(path)
-        self.tree = checkpoint.read(self.path)
+        self.tree = checkpoint.read(self.path) if tree is None else tree
         for call in self.trainer.events.on_load_checkpoint:
             call(self.tree)
 
@@ -164,9 +167,7 @@ class Run:
         trainer.sources = sources.FitSources(trainer, train, val, batch_size)
         trainer.sources.take()
         self._stack.callback(lambda: trainer.train_data.close())
-        ckpt_path = find_checkpoint(trainer, ckpt_path)
-        if ckpt_path is not None:
-            self.read(ckpt_path)
+        self._read_start(ckpt_path)
         trainer.resumed = self.tree is not None
         self.place()
         if self.tree is not None:
@@ -206,6 +207,22 @@ class Run:
             evaluate.sanity_check(trainer, module)
         trainer.phase = "train"
 
+    def _read_start(self, path: Any) -> None:
+        """Reads what the fit starts from, if it does not start afresh."""
+        trainer, found = self.trainer, None
+        restoring = [cb for cb in trainer.callbacks if getattr(cb, "restores", False)]
+        if path == "auto" or (path is None and restoring):
+            self._may_be_over = True
+            found = newest.find(trainer, restoring if path is None else trainer.callbacks)
+        elif path is not None and os.path.isdir(path):
+            found = newest.inside(trainer, os.fspath(path))
+        else:
+            path = find_checkpoint(trainer, path)
+            if path is not None:
+                self.read(path)
+        if found is not None:
+            self.read(*found)
+
     def _watch_memory(self) -> None:
         """During the run state dicts are copies, and emptying the memory pool is noticed."""
         trainer, check = self.trainer, "empty-cache-in-loop"
@@ -233,7 +250,7 @@ class Run:
         trainer = self.trainer
         checkpoint.apply_loop(trainer, tree, new=new)
         trainer._saved_data = tree["loops"]["data"]
-        if trainer._ends_at_epoch():
+        if trainer._ends_at_epoch() and not self._may_be_over:
             reason = trainer._end[1] if trainer._end else ""
             raise TrainerError(
                 f"Trainer.fit: there is nothing left to do: {reason} in {self.path}. "
@@ -353,7 +370,7 @@ class Run:
             epochs=trainer.position.epoch,
             global_step=trainer.position.global_step,
             skipped=dict(trainer.progress.skipped),
-            warnings=(*trainer.logger_group.failures, *trainer.checks.found),
+            warnings=(*trainer.logger_group.failures, *trainer.checks.found, *_unsaved(trainer)),
         )
 
 
@@ -419,6 +436,10 @@ def _check_task(module: TaskModule, trainer: Trainer) -> None:
             )
 
 
+def _unsaved(trainer: Trainer) -> list[str]:
+    return [text for cb in trainer.callbacks for text in getattr(cb, "failures", ())]
+
+
 def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:
     for callback in trainer.checkpoint_callbacks:
         path = getattr(callback, attribute, "")
@@ -435,7 +456,9 @@ def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:
 def find_checkpoint(trainer: Trainer, path: Any) -> Any:
     """The file that ckpt_path names: a path, "best" or "last"; None for the weights of now.
 
-    A `fast_dev_run` keeps no checkpoints: both names mean the weights of now.
+    "last" is what this Trainer kept last; before its first run, the newest "last*.ckpt" in the
+    folders of its ModelCheckpoints. A `fast_dev_run` keeps no checkpoints: both names mean the
+    weights of now.
 
     Raises:
         TrainerError: No callback kept such a checkpoint.
@@ -449,9 +472,9 @@ def find_checkpoint(trainer: Trainer, path: Any) -> Any:
         return found
     folders = [cb.dirpath for cb in trainer.checkpoint_callbacks if getattr(cb, "dirpath", None)]
     if path == "last":  # of an earlier process
-        for file in (os.path.join(folder, "last.ckpt") for folder in folders):
-            if os.path.exists(file):
-                return file
+        files = [file for folder in folders for file in Path(folder).glob("last*.ckpt")]
+        if files:
+            return str(max(files, key=lambda file: (file.stat().st_mtime_ns, str(file))))
     raise TrainerError(
         f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is none'
         f"{' in ' + ', '.join(map(str, folders)) if folders else ''}. Pass "

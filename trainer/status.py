@@ -288,7 +288,7 @@ class Status(LightningNames, View):
         if self._end is not None:
             return True
         if self.interrupt.requested:
-            self._end = ("interrupted", "Ctrl-C was pressed")
+            self._end = ("interrupted", self.interrupt.reason)
         elif self.max_steps != -1 and position.global_step >= self.max_steps:
             self._end = ("completed", f"max_steps={self.max_steps} reached")
         elif self._should_stop and self._may_stop():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.cancel import CancelEpoch, CancelFit, CancelStep
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
-from minitorch.errors import TrainerError
-from minitorch.trainer import cancels, checkpoint, evaluate, intervals, several
+from minitorch.errors import DivergenceError, TrainerError
+from minitorch.trainer import cancels, checkpoint, evaluate, intervals, recovery, several
 from minitorch.trainer.arguments import Settings, settle
 from minitorch.trainer.data_module import join
 from minitorch.trainer.events import order_table
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from minitorch import Tensor
     from minitorch.loggers import Logger
     from minitorch.optim import Optimizer
+    from minitorch.trainer.verify_resume import ResumeReport
 
 Source = str | os.PathLike[str]
 
@@ -158,7 +159,9 @@ class Trainer(Status):
             train_dataloaders: A DataLoader, Dataset, iterable of batches, or arrays `(X, y)`; a
                 list or dict of loaders, read side by side; or a DataModule.
             val_dataloaders: The same; a list of DataLoaders is read one after the other.
-            ckpt_path: Checkpoint to continue from, exactly where it was written.
+            ckpt_path: Checkpoint to continue from, exactly where it was written: a file; a folder
+                for the newest whole one in it; "last" for the newest "last.ckpt" of the callbacks;
+                "auto" for the newest whole one of the callbacks, or a fresh start without one.
             batch_size: For data that is not batched yet; training data is shuffled then.
             datamodule: Gives the data in place of loaders.
             hparams: With ckpt_path, whose hyper-parameters hold where they differ: "old" for the
@@ -235,6 +238,41 @@ class Trainer(Status):
             self, model, dataloaders, ckpt_path, batch_size, return_predictions
         )
 
+    def verify_resume(
+        self,
+        model: TaskModule | Callable[[], TaskModule],
+        train_dataloaders: Any = None,
+        val_dataloaders: Any = None,
+        *,
+        steps: int = 8,
+        after: int | None = None,
+        **options: Any,
+    ) -> ResumeReport:
+        """Proves on this very task that a run can be resumed exactly.
+
+        Trains `steps` batches, and in fresh objects `after` batches, a checkpoint, and the rest in
+        further fresh objects, as a new process would have them; the states at the end must be
+        equal. Nothing of it stays: the module, callbacks and random numbers are as before, and no
+        file or log is written, for which callbacks of `Order.PERSIST` and loggers stay out.
+
+        Args:
+            model: The task, which is copied, or a function that makes it.
+            train_dataloaders, val_dataloaders: As for `fit`; copied, where they can be.
+            steps: Training batches to compare.
+            after: Batches before the stop; default the half, inside of an accumulation window.
+            options: Further arguments of `fit`.
+
+        Returns:
+            What was compared.
+
+        Raises:
+            TrainerError: Names the first difference and what usually causes it.
+        """
+        from minitorch.trainer.verify_resume import verify
+
+        data = train_dataloaders, val_dataloaders
+        return verify(self, model, data, steps=steps, after=after, **options)
+
     def save_checkpoint(self, filepath: Source, weights_only: bool = False) -> None:
         """Writes a checkpoint, from which `fit(ckpt_path=filepath)` goes on exactly.
 
@@ -250,18 +288,45 @@ class Trainer(Status):
         Raises:
             TrainerError: There is nothing to save, or a batch is half done.
         """
-        if self._module is None:
-            raise TrainerError("save_checkpoint: there is nothing to save before a run. Call fit.")
-        if weights_only or self._saving is Saving.NOW:
+        if self._savable("save_checkpoint", weights_only):
             checkpoint.write(self, filepath, weights_only=weights_only)
-        elif self._saving is Saving.LATER:
-            self._to_save.append(filepath)
         else:
+            self._to_save.append(filepath)
+
+    def dump_checkpoint(self, weights_only: bool = False) -> dict[str, Any]:
+        """Returns what `save_checkpoint` writes, as a tree that shares no memory with the run.
+
+        Raises:
+            TrainerError: As for `save_checkpoint`; and a callback that is not of `Order.PERSIST`
+                calls it in an event in which others may still change the state.
+        """
+        if not self._savable("dump_checkpoint", weights_only):
             raise TrainerError(
-                "save_checkpoint: a run can be resumed exactly between two batches only. Got a "
-                "call inside of a step. Call it in on_train_batch_end or a later event, or save "
-                "with weights_only=True."
+                "dump_checkpoint: the state is complete once everybody has taken part in an "
+                "event. Got a call by a callback that comes before others. Set its order to "
+                "Order.PERSIST, or call save_checkpoint, which waits."
             )
+        return checkpoint.dump(self, weights_only=weights_only)
+
+    def take_snapshot(self) -> dict[str, Any]:
+        """Returns weights, optimizers, schedules and loss scale for `restore_snapshot`."""
+        return recovery.snapshot(self)
+
+    def restore_snapshot(self, snapshot: dict[str, Any]) -> None:
+        """Goes back to a snapshot; the data, random numbers and metrics stay where they are."""
+        recovery.restore(self, snapshot)
+
+    def _savable(self, caller: str, weights_only: bool) -> bool:
+        """Whether the state is complete now; raises where it will not be in this event."""
+        if self._module is None:
+            raise TrainerError(f"{caller}: there is nothing to save before a run. Call fit.")
+        if self._saving is Saving.NEVER and not weights_only:
+            raise TrainerError(
+                f"{caller}: a run can be resumed exactly between two batches only. Got a call "
+                "inside of a step. Call it in on_train_batch_end or a later event, or save with "
+                "weights_only=True."
+            )
+        return weights_only or self._saving is Saving.NOW
 
     def print_order(self) -> None:
         """Prints every event in use and who takes part in it, in order."""
@@ -299,7 +364,11 @@ class Trainer(Status):
                     data.check_not_empty(position)
                     complete = True
                     break
-                if not self._train_batch(module, batch):
+                try:
+                    goes_on = self._train_batch(module, batch)
+                except DivergenceError as error:
+                    goes_on = recovery.recover(self, error)
+                if not goes_on:
                     complete = True
                     break
                 del batch  # or it would live beside the next one

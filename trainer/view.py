@@ -105,7 +105,7 @@ class View:
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C was pressed."""
+        """Ctrl-C was pressed, or SIGTERM received."""
         return self.interrupt.requested
 
     @property

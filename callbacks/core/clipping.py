@@ -94,7 +94,7 @@ class GradientClipping(Callback):
             algorithm: "norm" or "value".
 
         Raises:
-            TrainerError: The gradient norm is not finite.
+            DivergenceError: The gradient norm is not finite.
         """
         trainer.precision.unscale(optimizer)
         together: list[Any] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from minitorch import backend
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.errors import TrainerError
+from minitorch.errors import DivergenceError
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
@@ -64,11 +64,11 @@ class FiniteGradients(Callback):
 
     def on_bad_loss(self, trainer: Trainer, text: str) -> None:
         """A loss is not finite; `text` is the error's."""
-        raise TrainerError(text)
+        raise DivergenceError(text)
 
     def on_bad_gradients(self, trainer: Trainer, text: str) -> None:
         """Gradients are not finite; `text` is the error's."""
-        raise TrainerError(text)
+        raise DivergenceError(text)
 
 
 def not_finite(trainer: Trainer, module: TaskModule) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch import dtypes
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.errors import TrainerError
+from minitorch.errors import DivergenceError
 
 if TYPE_CHECKING:
     from minitorch import Tensor
@@ -32,6 +32,8 @@ class Precision(Callback):
 
     order = Order.TRANSFORM
     writes = {"gradients": "on_window_end"}
+
+    rolls_back = True
 
     def __init__(self) -> None:
         self.name = "32"
@@ -155,7 +157,7 @@ class Precision(Callback):
             Whether an update was applied; `optimizer_step` of the module may leave it out, too.
 
         Raises:
-            TrainerError: Gradients are not finite although the scale cannot get smaller.
+            DivergenceError: Gradients are not finite although the scale cannot get smaller.
         """
         position = trainer.position
         place = position.epoch, position.batch
@@ -182,7 +184,7 @@ class Precision(Callback):
         self._unscaled.clear()
         self._stepped.clear()
         if self.scaler.get_scale() < scale <= 1.0:
-            raise TrainerError(
+            raise DivergenceError(
                 "precision: gradients must be finite. They overflow in float16 even at the loss "
                 f"scale {scale:g} (epoch {position.epoch}, batch {position.batch}), so it is no "
                 'matter of scaling. Lower the learning rate, or use precision="bf16-mixed".'

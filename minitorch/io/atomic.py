@@ -5,7 +5,8 @@ import errno
 import itertools
 import os
 import platform
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from minitorch.errors import CheckpointError
@@ -15,11 +16,18 @@ _BUFFER = 1 << 20
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(
+    path: str | os.PathLike[str], check: Callable[[BinaryIO, str], None] | None = None
+) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends well.
 
-    The order is: write, fsync, rename over `path`, fsync of the folder. After an exception the
-    temporary file is removed; what a killed process left is removed by the next save to `path`.
+    The order is: write, fsync, check, rename over `path`, fsync of the folder. After an exception
+    the temporary file is removed; what a killed process left is removed by the next save to `path`.
+
+    Args:
+        path: the file.
+        check: gets the complete file, opened again for reading, and the name of `path`; raises if
+            it is not what was written.
 
     Raises:
         CheckpointError: the file system refused a step; the previous file is unchanged.
@@ -36,6 +44,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if check is not None:
+                _read_back(temporary, target, check)
             os.replace(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -47,6 +57,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             "unchanged. Check that the folder exists, is writable and has free space."
         ) from error
     _sync_folder(folder)
+
+
+def _read_back(temporary: str, target: str, check: Callable[[BinaryIO, str], None]) -> None:
+    with open(temporary, "rb", buffering=0) as file:
+        if hasattr(os, "posix_fadvise"):  # from the disk, not from memory
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        check(file, target)
+
+
+def clear_folder(folder: str) -> None:
+    """Removes what killed processes of this host left of any file in a folder."""
+    if os.name != "posix" or not os.path.isdir(folder):
+        return
+    host = re.escape(platform.node()[:40])
+    pattern = re.compile(rf"\..+\.{host}-(\d+)-\d+\.tmp")
+    for name in os.listdir(folder):
+        found = pattern.fullmatch(name)
+        if found and not _is_running(int(found[1])):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
 
 
 def _remove_left_overs(folder: str, prefix: str) -> None:

@@ -85,6 +85,24 @@ def write(file: Any, tree: str, entries: dict[str, Any]) -> None:
     file.seek(end)
 
 
+def check_digest(file: Any, where: str) -> None:
+    """Read a whole file again and compare its SHA-256 with the one in its header.
+
+    Raises:
+        CheckpointError: the storage does not give back what was written.
+    """
+    head = file.read(_DIGEST_AT + 64)
+    digest = hashlib.sha256(head[:_DIGEST_AT] + _NO_DIGEST)
+    buffer = memoryview(bytearray(1 << 20))
+    while count := file.readinto(buffer):
+        digest.update(buffer[:count])
+    if head[_DIGEST_AT:] != digest.hexdigest().encode():
+        raise CheckpointError(
+            f"save: {where} was written, but reading it gave other bytes. The file that was there "
+            "before is unchanged. Check the disk."
+        )
+
+
 def read_header(file: Any, where: str) -> Header:
     """Read and check the header at the position of a seekable file.
 

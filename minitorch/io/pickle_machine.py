@@ -58,6 +58,21 @@ class Outside:
     name: str
 
 
+class Missing:
+    """A name that is known and has no counterpart here.
+
+    Args:
+        what: it, for the error text.
+        fix: what to do about it.
+    """
+
+    __slots__ = ("fix", "what")
+
+    def __init__(self, what: str, fix: str) -> None:
+        self.what = what
+        self.fix = fix
+
+
 class Built:
     """What a function made and the pickle then fills; `build` gets the state of the object."""
 
@@ -73,7 +88,8 @@ def read_pickle(
 
     Args:
         data: the pickle.
-        table: by full name, a `Call` or a constant for everything that the pickle may name.
+        table: by full name, a `Call` or a constant for everything that the pickle may name, and
+            what is `Missing`.
         persistent: from the description of an object outside of the pickle to the object.
         where: the file's name for error texts.
 
@@ -225,7 +241,13 @@ class _Machine:
         full = f"{module}.{name}"
         if full not in self._table:
             raise refused(self._where, full)
-        self.stack.append(self._table[full])
+        value = self._table[full]
+        if isinstance(value, Missing):
+            raise CheckpointError(
+                f"load: {self._where} holds {value.what}, which tensors here do not have. "
+                f"{value.fix}"
+            )
+        self.stack.append(value)
 
     def _do_reduce(self, _: Any) -> None:
         call, arguments = self._top(2)

@@ -23,22 +23,25 @@ def save_tree(path: Path, tree: Any) -> None:
     """Write a state tree to a file, replacing it in one step.
 
     At every moment, also after a crash or a full disk, the path holds either its previous content
-    or the new content in full. A tensor that stands in several places is written once; of a slice
+    or the new content in full; what was written is read back and its hash compared before the
+    previous content goes. A tensor that stands in several places is written once; of a slice
     only its own values are written. What another thread goes on changing has to be given as a
     `snapshot`.
 
     Args:
         path: the file; its folder has to exist.
-        tree: nested dict (str and int keys), list and tuple of Tensor, ndarray, NumPy scalar,
-            int, float, str, bool and None.
+        tree: nested dict, list, tuple and set of Tensor, ndarray, NumPy scalar, int, float,
+            complex, str, bytes, bool, None, Size, dtype and device; keys are plain values or
+            tuples of them.
 
     Raises:
         CheckpointError: the tree holds something else (the text says where), or the file system
             refused.
     """
     structure, entries = encode(tree)
-    with replacing(path) as file:
-        container.write(file, _to_text(structure), entries)
+    text = _to_text(structure)
+    with replacing(path, check=container.check_digest) as file:
+        container.write(file, text, entries)
 
 
 def load_tree(path: Path, *, map_location: Any = None) -> Any:
@@ -49,7 +52,7 @@ def load_tree(path: Path, *, map_location: Any = None) -> Any:
         map_location: the device for the tensors, such as "cuda:0"; None means the CPU.
 
     Returns:
-        The tree that was saved: the same types, values bit by bit, tuples, int keys and order.
+        The tree that was saved: the same types, values bit by bit, keys and their order.
         Tensors do not require a gradient; one that was saved in several places is one object.
 
     Raises:

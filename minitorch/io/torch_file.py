@@ -24,7 +24,7 @@ from minitorch.ops.primitive import wrap
 from minitorch.tensor import Parameter, Size, Tensor
 
 from .container import damaged, flat_bytes
-from .pickle_machine import Call, Outside, read_pickle, refused
+from .pickle_machine import Call, Missing, Outside, read_pickle, refused
 
 Locate = Callable[[str], device | None]
 
@@ -69,6 +69,19 @@ def read_torch(file: Any, where: str, locate: Locate) -> Any:
             return _Archive(archive, where, locate).read()
     except _BAD_ARCHIVE as error:
         raise damaged(where, f"the zip archive cannot be read ({error})") from error
+
+
+_NO_DTYPES = (
+    "uint16 uint32 uint64 complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+    "float8_e8m0fnu float4_e2m1fn_x2"
+).split()
+
+
+def _no_dtype(name: str) -> Missing:
+    wider = "torch.int64" if name.startswith("uint") else "torch.float32"
+    wider = "torch.complex64" if name.startswith("complex") else wider
+    fix = f"In PyTorch, convert the tensor before saving: tensor.to({wider})."
+    return Missing(f"the element type torch.{name}", fix)
 
 
 class _Storage(Outside):
@@ -159,6 +172,10 @@ class _Archive:
         constants: dict[str, Any] = {f"torch.{name}": dtype for name, dtype in _STORAGES.items()}
         constants |= {f"torch.{dtype.name}": dtype for dtype in dtypes.ALL}
         constants["torch.storage.UntypedStorage"] = None
+        constants |= {f"torch.{name}": _no_dtype(name) for name in _NO_DTYPES}
+        constants["torch._utils._rebuild_qtensor"] = Missing(
+            "a quantized tensor", "In PyTorch, save tensor.dequantize()."
+        )
         return {name: Call(name, function) for name, function in functions.items()} | constants
 
     def _storage(self, description: Any) -> _Storage:

@@ -4,6 +4,8 @@ What JSON has no form for is an object with one tag, for example `{"tuple": [...
 `{"tensor": name}` or `{"int": "0x8000000000000000"}`; the README of this folder lists them.
 """
 
+import base64
+import json
 import math
 import struct
 from collections import OrderedDict
@@ -12,21 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from minitorch import backend
+from minitorch import backend, dtypes
 from minitorch.device import device
 from minitorch.errors import CheckpointError, describe
 from minitorch.ops.primitive import wrap
+from minitorch.size import Size
 from minitorch.tensor import Tensor
 
 from .container import CODES, DTYPES
 
 MAX_DEPTH = 64
 _FIXES = {
-    "set": "Use sorted(value), which is a list.",
-    "frozenset": "Use sorted(value), which is a list.",
-    "bytes": "Use np.frombuffer(value, np.uint8).",
-    "bytearray": "Use np.frombuffer(value, np.uint8).",
-    "complex": "Use np.complex128(value).",
+    "bytearray": "Use bytes(value).",
     "PosixPath": "Use str(value).",
     "WindowsPath": "Use str(value).",
     "defaultdict": "Use dict(value).",
@@ -38,8 +37,7 @@ def encode(tree: Any) -> tuple[Any, dict[str, Any]]:
     """Split a tree into its structure, which JSON can hold, and its arrays.
 
     Args:
-        tree: nested dict (str and int keys), list and tuple of Tensor, ndarray, NumPy scalar,
-            int, float, str, bool and None.
+        tree: as for `save_tree`.
 
     Returns:
         The structure, and the arrays (NumPy's or a device's) by their unique dotted names.
@@ -82,6 +80,29 @@ def snapshot(tree: Any) -> Any:
     return decode(structure, {name: _copy(array) for name, array in entries.items()})
 
 
+def _is_key(key: Any) -> bool:
+    if type(key) in (tuple, frozenset):
+        return all([_is_key(part) for part in key])
+    return key is None or type(key) in _KEYS
+
+
+_KEYS = (str, int, float, bool, bytes, complex)
+_TO_TEXT: dict[type, tuple[str, Callable[[Any], str]]] = {
+    bytes: ("bytes", lambda value: base64.b64encode(value).decode()),
+    complex: ("complex", lambda value: struct.pack("<dd", value.real, value.imag).hex()),
+    Size: ("size", lambda value: json.dumps(list(value))),
+    dtypes.dtype: ("dtype", lambda value: value.name),
+    device: ("device", str),
+}
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "bytes": lambda text: base64.b64decode(text, validate=True),
+    "complex": lambda text: complex(*struct.unpack("<dd", bytes.fromhex(text))),
+    "size": lambda text: Size(json.loads(text)),
+    "dtype": lambda text: {dtype.name: dtype for dtype in dtypes.ALL}[text],
+    "device": device,
+}
+
+
 class _Encoder:
     def __init__(self) -> None:
         self.entries: dict[str, Any] = {}
@@ -97,7 +118,7 @@ class _Encoder:
         if kind is float:
             # The eight bytes keep the sign and the payload of a NaN.
             return value if math.isfinite(value) else {"float": struct.pack("<d", value).hex()}
-        if kind in (dict, OrderedDict, list, tuple):
+        if kind in (dict, OrderedDict, list, tuple, set, frozenset):
             return self._container(value, path)
         if isinstance(value, Tensor):
             return {"tensor": self._array(value._array, path)}
@@ -105,11 +126,14 @@ class _Encoder:
             return {"array": self._array(value, path)}
         if isinstance(value, np.generic) and value.dtype in CODES:
             return {"scalar": [CODES[value.dtype], value.tobytes().hex()]}
+        if kind in _TO_TEXT:
+            tag, to_text = _TO_TEXT[kind]
+            return {tag: to_text(value)}
         fix = _FIXES.get(kind.__name__, "Convert it to one of these, or leave it out.")
         raise CheckpointError(
-            "state tree: values must be Tensor, ndarray, NumPy scalar, int, float, str, bool, "
-            f"None, dict, list or tuple. Got {kind.__module__}.{kind.__qualname__} at "
-            f"{_place(path)}. {fix}"
+            "state tree: values must be Tensor, ndarray, NumPy scalar, int, float, complex, str, "
+            "bytes, bool, None, dict, list, tuple or set. Got "
+            f"{kind.__module__}.{kind.__qualname__} at {_place(path)}. {fix}"
         )
 
     def _container(self, value: Any, path: str) -> Any:
@@ -128,16 +152,21 @@ class _Encoder:
             if isinstance(value, dict):
                 return self._dict(value, path)
             nodes = [self.node(child, _join(path, i)) for i, child in enumerate(value)]
-            return nodes if type(value) is list else {"tuple": nodes}
+            if type(value) is list:
+                return nodes
+            if type(value) is not tuple:
+                nodes.sort(key=json.dumps)  # equal sets give equal files
+            return {type(value).__name__: nodes}
         finally:
             self._open.remove(id(value))
 
     def _dict(self, value: dict[Any, Any], path: str) -> Any:
         for key in value:
-            if type(key) is not str and type(key) is not int:
+            if not _is_key(key):
                 raise CheckpointError(
-                    f"state tree: keys must be str or int. Got {type(key).__name__} {key!r} in "
-                    f"the dict at {_place(path)}. Use str(key)."
+                    "state tree: keys must be str, bytes, a number, bool, None, or a tuple of "
+                    f"these. Got {type(key).__name__} {key!r} in the dict at {_place(path)}. "
+                    "Use str(key)."
                 )
         nodes = {key: self.node(child, _join(path, key)) for key, child in value.items()}
         if all([type(key) is str for key in nodes]):
@@ -172,11 +201,14 @@ class _Decoder:
             "dict": self._dict,
             "items": self._items,
             "tuple": self._tuple,
+            "set": lambda body: set(self._tuple(body)),
+            "frozenset": lambda body: frozenset(self._tuple(body)),
             "tensor": self._tensor,
             "array": self._array,
             "scalar": self._scalar,
             "int": self._int,
             "float": self._float,
+            **_FROM_TEXT,
         }
 
     def node(self, node: Any) -> Any:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import signal
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 from scripted_tasks import Linear, Scripted, fit, loader, quiet
 
-from minitorch.callbacks import Callback, EarlyStopping
+from minitorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, Order
 from minitorch.errors import ArgumentError, TrainerError
+from minitorch.io import load_tree
 
 NAN, INF = math.nan, math.inf
 
@@ -304,3 +308,48 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     stop = EarlyStopping(**{"monitor": "val/loss", "mode": "min", **arguments})
     with pytest.raises(ArgumentError, match=re.escape(f"EarlyStopping: {message}")):
         fit(Linear(), stop, max_epochs=1)
+
+
+class Follows(Callback):
+    """Keeps the weights after each validation."""
+
+    order = Order.PERSIST
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def on_validation_end(self, trainer: Any, module: Any) -> None:
+        if not trainer.sanity_checking:
+            self.seen.append(module.linear.weight.detach().numpy().copy())
+
+
+@pytest.mark.parametrize("ending", ["patience", "epochs", "Ctrl-C"])
+def test_best_weights_come_back(ending: str, tmp_path: Any) -> None:
+    class Presses(Callback):
+        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+            if ending == "Ctrl-C" and trainer.current_epoch == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    stop = EarlyStopping(
+        "val/score", mode="min", patience=2 if ending == "patience" else 9, verbose=True
+    )
+    stop.restore_best_weights = True
+    follows, task = Follows(), Scripted([3, 1, 2, 2, 2])
+    keep = ModelCheckpoint(tmp_path, save_last=True)
+    result = fit(task, stop, follows, keep, Presses(), max_epochs=5)
+    np.testing.assert_array_equal(task.linear.weight.detach().numpy(), follows.seen[1])
+    last = load_tree(result.last)["state_dict"]["linear.weight"].numpy()
+    np.testing.assert_array_equal(last, follows.seen[-1])
+
+
+def test_best_weights_survive_a_resume(tmp_path: Any) -> None:
+    def stop() -> EarlyStopping:
+        return EarlyStopping("val/score", mode="min", patience=9, restore_best_weights=True)
+
+    follows, task = Follows(), Scripted([3, 1, 2, 2])
+    first = ModelCheckpoint(tmp_path, save_last=True)
+    fit(task, stop(), follows, first, max_epochs=3)
+    again = Scripted([3, 1, 2, 2])
+    second = ModelCheckpoint(tmp_path, save_last=True)
+    fit(again, stop(), second, ckpt=tmp_path / "last.ckpt", max_epochs=4)
+    np.testing.assert_array_equal(again.linear.weight.detach().numpy(), follows.seen[1])

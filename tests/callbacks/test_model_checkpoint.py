@@ -481,7 +481,7 @@ def test_direction_must_be_given() -> None:
         ({"save_top_k": -2}, "save_top_k must be an integer ≥ 0, or -1 for all. Got -2."),
         ({"save_top_k": 1.5}, "save_top_k must be an integer ≥ 0, or -1 for all. Got 1.5."),
         ({"save_top_k": 3}, "save_top_k must be 1, 0 or -1 without a monitor. Got 3. Name a"),
-        ({"save_last": "link"}, "save_last must be True, False or None. Got 'link'."),
+        ({"save_last": "copy"}, "save_last must be True, \"link\", False or None. Got 'copy'."),
         ({"every_n_train_steps": 0}, "every_n_train_steps must be an integer ≥ 1 or None. Got 0"),
         ({"every_n_epochs": -1}, "every_n_epochs must be an integer ≥ 0 or None. Got -1."),
         ({"train_time_interval": 60}, "train_time_interval must be a timedelta > 0 or None."),

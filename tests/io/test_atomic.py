@@ -105,6 +105,35 @@ def test_a_failure_at_any_stage_leaves_the_previous_file(stage, error, path, mon
     assert holds(path, NEW)
 
 
+def test_a_disk_that_gives_back_other_bytes_leaves_the_previous_file(path, monkeypatch):
+    fsync = os.fsync
+
+    def damage(number):
+        fsync(number)
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            os.pwrite(number, b"\0", os.fstat(number).st_size - 1)
+
+    monkeypatch.setattr(atomic.os, "fsync", damage)
+    with pytest.raises(CheckpointError, match=r"reading it gave other bytes.* unchanged. Check"):
+        io.save_tree(path, NEW)
+    assert names(path) == ["last.ckpt"]
+    assert holds(path, OLD)
+
+
+@POSIX
+def test_a_folder_is_cleared_of_what_killed_processes_left(path, monkeypatch):
+    monkeypatch.setattr(atomic.platform, "node", lambda: "ho.st")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    gone = [f".last.ckpt.ho.st-{ended.pid}-0.tmp", f".other.ho.st-{ended.pid}-12.tmp"]
+    kept = [f".last.ckpt.ho.st-{os.getpid()}-0.tmp", f".a.host-{ended.pid}-0.tmp", ".a.tmp"]
+    for name in (*gone, *kept):
+        (path.parent / name).write_bytes(b"")
+    atomic.clear_folder(str(path.parent))
+    assert names(path) == sorted(["last.ckpt", *kept])
+    atomic.clear_folder(str(path.parent / "none"))
+
+
 def test_a_failure_to_sync_the_folder_is_reported(path, monkeypatch):
     fsync = os.fsync
 

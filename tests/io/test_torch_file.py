@@ -74,6 +74,33 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("uint16", r"the element type torch.uint16, which tensors here do not have. .*torch.int64"),
+        ("float8_e5m2", r"torch.float8_e5m2, .*convert the tensor before saving: .*torch.float32"),
+        ("complex32", r"torch.complex32, .*torch.complex64"),
+    ],
+)
+def test_element_types_without_a_counterpart_are_named(name: str, text: str) -> None:
+    data = b"\x80\2ctorch\n" + name.encode() + b"\n."
+    with pytest.raises(CheckpointError, match=text):
+        mt.load(archive(data))
+
+
+def test_quantized_tensors_are_named() -> None:
+    data = b"\x80\2ctorch._utils\n_rebuild_qtensor\n."
+    with pytest.raises(CheckpointError, match=r"a quantized tensor, .* save tensor.dequantize\(\)"):
+        mt.load(archive(data))
+
+
+def test_what_was_read_can_be_saved(tmp_path: Path, assert_identical) -> None:
+    value = {"s": {1, 2}, (1, 2): b"x", "f": frozenset([1]), "c": 1j, None: 1.5, 2.5: True}
+    tree = mt.load(archive(pickle.dumps(value, 2)))
+    mt.save(tree, tmp_path / "t")
+    assert_identical(value, mt.load(tmp_path / "t"))
+
+
 @pytest.mark.parametrize("protocol", [2, 4])
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("weights_only", [None, True, False])

@@ -45,6 +45,10 @@ def ctrl_c(trainer: Trainer) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def terminate(trainer: Trainer) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def set_flag(trainer: Trainer) -> None:
     trainer.should_stop = True
 
@@ -60,6 +64,7 @@ ENDS: dict[str, tuple[dict[str, Any], Any, str, str, int]] = {
     "min epochs": ({"min_epochs": 1}, set_flag, "stopped", "should_stop", 6),
     "min steps": ({"min_steps": 8}, set_flag, "stopped", "should_stop", 8),
     "ctrl-c": ({}, ctrl_c, "interrupted", "Ctrl-C was pressed", 4),
+    "sigterm": ({}, terminate, "interrupted", "SIGTERM was received", 4),
 }
 
 
@@ -67,26 +72,46 @@ ENDS: dict[str, tuple[dict[str, Any], Any, str, str, int]] = {
 def test_status_and_reason(case: str) -> None:
     options, act, status, reason, steps = ENDS[case]
     end = Act(4, act or (lambda trainer: None))
-    handler = signal.getsignal(signal.SIGINT)
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     result = fit(Regression(), loader(), callbacks=end, **options)
     assert (result.status, result.global_step) == (status, steps)
     assert reason in result.reason
     assert result.reason in str(result)
     assert [name for name in end.ended if name != "epoch"] == ["train", "fit", "teardown"]
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
-def test_second_ctrl_c_raises_at_once() -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "error"),
+    [
+        (ctrl_c, ctrl_c, KeyboardInterrupt),
+        (terminate, ctrl_c, KeyboardInterrupt),
+        (terminate, terminate, SystemExit),
+    ],
+)
+def test_second_signal_raises_at_once(first: Any, second: Any, error: Any) -> None:
     def twice(trainer: Trainer) -> None:
-        ctrl_c(trainer)
-        ctrl_c(trainer)
+        first(trainer)
+        second(trainer)
 
     end = Act(2, twice)
-    handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(error) as caught:
         fit(Regression(), callbacks=end)
-    assert end.ended == ["KeyboardInterrupt", "teardown"]
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert end.ended == [error.__name__, "teardown"]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    if error is SystemExit:
+        assert caught.value.code == 128 + signal.SIGTERM
+
+
+def test_handler_of_the_program_for_sigterm_stays() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        result = fit(Regression(), max_epochs=1, callbacks=Act(2, terminate))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (result.status, heard) == ("completed", [signal.SIGTERM])
 
 
 def test_ctrl_c_in_validation_drops_its_metrics() -> None:

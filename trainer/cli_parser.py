@@ -14,13 +14,11 @@ from minitorch import callbacks, loggers
 from minitorch.callbacks.callback import Callback
 
 try:
-    from jsonargparse import ArgumentParser, Namespace, class_from_function, lazy_instance
+    from jsonargparse import ArgumentParser, Namespace, class_from_function
 except ImportError as error:
     raise ImportError(
         "minitorch.trainer.cli needs jsonargparse. Install minitorch-trainer[cli]."
     ) from error
-
-__all__ = ["CLIParser", "Namespace", "lazy_instance"]
 
 
 class CLIParser(ArgumentParser):

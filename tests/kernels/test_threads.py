@@ -79,3 +79,69 @@ def test_idle_kernel_threads_sleep_soon_unless_told_otherwise(
         check=True,
     )
     assert out.stdout.split() == ["1", spin]
+
+
+def test_a_thread_that_computes_alone_uses_one() -> None:
+    import numba
+
+    from minitorch.kernels import threads
+
+    mt.set_num_threads(2)
+    seen: list[tuple[int, int]] = []
+
+    def work() -> None:
+        threads.compute_alone()
+        mt.erf(mt.ones(3000))
+        seen.append((numba.get_num_threads(), threads.count()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(1, 1)]
+
+
+FROM_ENVIRONMENT = """
+import minitorch as mt
+print(mt.get_num_threads())
+mt.erf(mt.ones(3000))
+import numba
+print(numba.get_num_threads())
+"""
+
+
+def _run(program: str, **environment: str) -> list[str]:
+    out = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | environment,
+        check=True,
+    )
+    return out.stdout.split()
+
+
+def test_the_environment_limits_kernels_too() -> None:
+    assert _run(FROM_ENVIRONMENT, OMP_NUM_THREADS="1") == ["1", "1"]
+
+
+STEPS = """
+import resource
+import minitorch as mt
+model = mt.nn.Sequential(mt.nn.Linear(300, 3000), mt.nn.ReLU(), mt.nn.Linear(3000, 10))
+optimizer = mt.optim.Adam(model.parameters())
+x = mt.randn(500, 300)
+faults = []
+for _ in range(8):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print((faults[-1] - faults[-5]) // 4)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_steps_take_no_new_memory_from_the_system() -> None:
+    (pages,) = _run(STEPS)
+    assert int(pages) < 300  # an activation alone has 1500

@@ -18,6 +18,7 @@ def _programs(rows: int) -> dict[str, Callable[[], Any]]:
     import minitorch as mt
     from minitorch import nn
     from minitorch.nn import functional as F
+    from minitorch.optim import Adam
 
     x = mt.randn(rows, _WIDTH, requires_grad=True)
     series = mt.randn(4, rows // 4, _WIDTH, requires_grad=True)
@@ -30,7 +31,7 @@ def _programs(rows: int) -> dict[str, Callable[[], Any]]:
         return F.scaled_dot_product_attention(heads, heads, heads, is_causal=True).sum()
 
     def update() -> Any:
-        optimizer = mt.optim.Adam(model.parameters())
+        optimizer = Adam(model.parameters())
         model(x.detach()).sum().backward()
         optimizer.step()
         return None

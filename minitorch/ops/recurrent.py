@@ -91,7 +91,9 @@ def _forward(*arrays: Any, mode: str, sizes: tuple[int, ...], reverse: bool) -> 
     x, h0, c0, *weights = [None if a is None else wide(a) for a in arrays]
     walk = list(steps(sizes, reverse))
     parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk)
-    flat = backend.namespace(x).concatenate([p.reshape(-1) for p in parts])
+    flat = parts
+    if type(parts) is tuple:  # else they lie one after the other already
+        flat = backend.namespace(x).concatenate([p.reshape(-1) for p in parts])
     return flat.astype(arrays[0].dtype, copy=False), residuals
 
 

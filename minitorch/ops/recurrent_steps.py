@@ -1,9 +1,9 @@
 """The fast bodies of recurrent layers on arrays; what they compute stands in `recurrent.py`.
 
-`forward` gives (hidden states of all rows, last hidden states, last cell states) and what
-`backward` needs. `backward` gives the gradients before the activations, `da` of the input's part
-and `dr` of the recurrent part, then the old hidden state of each row, and the gradients of h0, c0
-and w_hr.
+`forward` gives (hidden states of all rows, last hidden states, last cell states), or all three in
+one flat array, and what `backward` needs. `backward` gives the gradients before the activations,
+`da` of the input's part and `dr` of the recurrent part, then the old hidden state of each row, and
+the gradients of h0, c0 and w_hr.
 """
 
 from __future__ import annotations

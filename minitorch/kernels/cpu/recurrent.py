@@ -51,9 +51,9 @@ def _squash(row, added, tanh):  # type: ignore[no-untyped-def]
 
 
 @part(fastmath=FAST)
-def _lstm_forward_blocks(
+def _lstm_forward_blocks(  # type: ignore[no-untyped-def]
     counter, gates, panels, h, c, y, old, cells, squashed, firsts, sizes, block
-):  # type: ignore[no-untyped-def]
+):
     n = h.shape[1]
     hidden = np.zeros((block, n), _F)
     recurrent = np.empty((block, panels.shape[0] * panels.shape[2]), _F)
@@ -99,9 +99,9 @@ def _lstm_forward(gates, panels, h, c, y, old, cells, squashed, firsts, sizes, b
 
 
 @part(fastmath=FAST)
-def _lstm_backward_blocks(
+def _lstm_backward_blocks(  # type: ignore[no-untyped-def]
     counter, da, panels, dh, dc, dy, gates, cells, squashed, firsts, sizes, block
-):  # type: ignore[no-untyped-def]
+):
     n = dh.shape[1]
     slopes = np.zeros((block, 4 * n), _F)
     flow = np.empty((block, n), _F)
@@ -253,15 +253,27 @@ def _shares(batch: int) -> tuple[int, int]:
     return block, min(many, -(-batch // block))
 
 
+def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
+    """Flat memory, and in it the states of all rows, to be filled, and copies of the first ones."""
+    ends = np.cumsum([shape[0] * shape[1], *[a.size for a in first]])
+    flat = np.empty(ends[-1], _F)
+    parts = [flat[: ends[0]].reshape(shape)]
+    for start, end, a in zip(ends, ends[1:], first, strict=False):
+        parts.append(flat[start:end].reshape(a.shape))
+        parts[-1][...] = a
+    return flat, parts
+
+
 def lstm_forward(gates: Any, h0: Any, c0: Any, w_hh: Any, walk: Any) -> tuple[Any, Any]:
-    """As `recurrent_steps`, from the input's part of the gates, which it overwrites."""
-    h, c, shape = h0.copy(), c0.copy(), (len(gates), h0.shape[1])
-    y, old, cells, squashed = (np.empty(shape, _F) for _ in range(4))
+    """As `recurrent_steps`, flat, from the input's part of the gates, which it overwrites."""
+    shape = len(gates), h0.shape[1]
+    flat, (y, h, c) = _together(shape, h0, c0)
+    old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
     block, workers = _shares(len(h))
     _lstm_forward.share(
         workers, gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, *_walked(walk), block
     )
-    return (y, h, c), (gates, old, cells, squashed)
+    return flat, (gates, old, cells, squashed)
 
 
 def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: Any) -> Any:
@@ -276,15 +288,16 @@ def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: An
 
 
 def gru_forward(gates: Any, h0: Any, w_hh: Any, b_hh: Any, walk: Any) -> tuple[Any, Any]:
-    """As `recurrent_steps`, from the input's part of the gates, which it overwrites."""
-    h, shape = h0.copy(), (len(gates), h0.shape[1])
-    y, old, inner = (np.empty(shape, _F) for _ in range(3))
+    """As `recurrent_steps`, flat, from the input's part of the gates, which it overwrites."""
+    shape = len(gates), h0.shape[1]
+    flat, (y, h) = _together(shape, h0)
+    old, inner = (np.empty(shape, _F) for _ in range(2))
     bias = np.empty(0, _F) if b_hh is None else np.ascontiguousarray(b_hh)
     block, workers = _shares(len(h))
     _gru_forward.share(
         workers, gates, panels_of(w_hh.T), bias, h, y, old, inner, *_walked(walk), block
     )
-    return (y, h), (gates, old, inner)
+    return flat, (gates, old, inner)
 
 
 def gru_backward(dy: Any, dh: Any, residuals: Any, w_hh: Any, walk: Any) -> tuple[Any, Any]:

@@ -8,8 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 
-@intrinsic
-def take_number(typing_context, counter):  # type: ignore[no-untyped-def]
+def _take_number(typing_context, counter):  # type: ignore[no-untyped-def]
     """The number in `counter`, an int64 array, which then grows by one; no two threads get it.
 
     With it a thread that is slow, since its core has other work too, takes fewer blocks.
@@ -21,3 +20,6 @@ def take_number(typing_context, counter):  # type: ignore[no-untyped-def]
         return builder.atomic_rmw("add", array.data, one, "seq_cst")
 
     return types.int64(counter), generate
+
+
+take_number: Any = intrinsic(_take_number)

@@ -45,6 +45,9 @@ def sides_of(workload: str, peer: str | None, modes: list[str]) -> dict[str, lis
     script = str(HERE / "step.py")
     sides = {"minitorch trainer": [ours, script, "minitorch", workload, "trainer"]}
     sides["minitorch raw"] = [ours, script, "minitorch", workload, "raw"]
+    if "compile" in modes:
+        sides["minitorch compile"] = [ours, script, "minitorch", workload, "trainer-compile"]
+        sides["minitorch raw compile"] = [ours, script, "minitorch", workload, "compile"]
     names = {"trainer": "Lightning", "raw": "torch", "compile": "torch.compile"}
     if peer:
         sides |= {names[mode]: [theirs, script, "torch", workload, mode] for mode in modes}
@@ -128,7 +131,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peer", help="a Python with torch and pytorch-lightning")
-    parser.add_argument("--compile", action="store_true", help="also through torch.compile")
+    parser.add_argument("--compile", action="store_true", help="also compiled, on both sides")
     args = parser.parse_args()
 
     peer, reason = find_peer(args.peer)

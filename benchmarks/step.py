@@ -1,7 +1,8 @@
 """Times one training step in a fresh process: `python step.py LIBRARY WORKLOAD MODE`.
 
 LIBRARY is minitorch or torch. MODE is `raw` (a loop written by hand), `trainer` (under our Trainer,
-or Lightning's) or `compile` (by hand, the model through torch.compile). Prints one line of JSON.
+or Lightning's), `compile` (by hand, through `compile`: the model, and on our side its loss too) or
+`trainer-compile` (our `Trainer(compile=True)`). Prints one line of JSON.
 """
 
 import time
@@ -60,17 +61,24 @@ class Cycle:
 def by_hand(m: Any, model: Any, loss: Any, data: list[Any], laps: Laps, compiled: bool) -> None:
     """The training loop that everyone writes."""
     optimizer = m.optim.Adam(model.parameters(), lr=1e-3)
-    call = m.compile(model) if compiled else model
+    call = m.compile(model) if compiled and m.__name__ == "torch" else model
+
+    def evaluate(x: Any, y: Any) -> Any:
+        return loss(call(x), y)
+
+    step = m.compile(evaluate) if compiled and m.__name__ != "torch" else evaluate
     laps.tick()
     for x, y in Cycle(data, laps.total):
-        value = loss(call(x), y)
+        value = step(x, y)
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
         laps.tick()
 
 
-def under_trainer(m: Any, model: Any, loss: Any, data: list[Any], laps: Laps) -> None:
+def under_trainer(
+    m: Any, model: Any, loss: Any, data: list[Any], laps: Laps, compiled: bool = False
+) -> None:
     """The same step in a task module with one `self.log`."""
     if m.__name__ == "torch":
         from pytorch_lightning import Callback, Trainer
@@ -103,6 +111,7 @@ def under_trainer(m: Any, model: Any, loss: Any, data: list[Any], laps: Laps) ->
     off = dict.fromkeys(
         ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary"), False
     )
+    off |= {"compile": True} if compiled else {}
     trainer = Trainer(max_epochs=1, accelerator="cpu", callbacks=[Clock()], **off)
     trainer.fit(Task(), Cycle(data, laps.total + 1))
 
@@ -114,8 +123,8 @@ def measure(library: str, workload: Workload, mode: str, steps: int) -> dict[str
     model, loss = workload.make(m), getattr(m.nn.functional, workload.loss)
     data = [workload.batch(m) for _ in range(8)]
     laps = Laps(steps or workload.steps)
-    if mode == "trainer":
-        under_trainer(m, model, loss, data, laps)
+    if mode.startswith("trainer"):
+        under_trainer(m, model, loss, data, laps, mode == "trainer-compile")
     else:
         by_hand(m, model, loss, data, laps, mode == "compile")
     return {
@@ -129,7 +138,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=("minitorch", "torch"))
     parser.add_argument("workload", choices=WORKLOADS)
-    parser.add_argument("mode", choices=("raw", "trainer", "compile"))
+    parser.add_argument("mode", choices=("raw", "trainer", "compile", "trainer-compile"))
     parser.add_argument("--steps", type=int, default=0, help="default: the workload's own number")
     args = parser.parse_args()
     numbers = measure(args.library, WORKLOADS[args.workload], args.mode, args.steps)

@@ -258,10 +258,11 @@ _HOLDERS = {
     "preserve_format strided",
     "amp": "autocast is_autocast_enabled",
     "func.mapping": "vmap",
-    "settings": "are_deterministic_algorithms_enabled compile get_float32_matmul_precision "
+    "settings": "are_deterministic_algorithms_enabled get_float32_matmul_precision "
     "is_deterministic_algorithms_warn_only_enabled set_float32_matmul_precision "
     "use_deterministic_algorithms",
     "checks": "intended",
+    "compiler": "compile",
     "kernels.threads": "get_num_threads set_num_threads",
     "nn.functional": "bilinear celu celu_ dropout hardshrink prelu rrelu rrelu_ selu selu_ "
     "threshold threshold_",

@@ -276,6 +276,19 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
             _root.load_state_dict(before)
 
 
+def positions() -> list[tuple[Stream, int]]:
+    """The streams under the root seed and where they stand, for `rewind`."""
+    return [(one, one._position) for one in _root.streams.values()]
+
+
+def rewind(before: list[tuple[Stream, int]]) -> None:
+    """Puts streams back where they stood; a stream that is new since then starts anew."""
+    for one in _root.streams.values():
+        one._position = 0
+    for one, position in before:
+        one._position = position
+
+
 def _philox_state(key: tuple[int, int], position: int) -> dict[str, Any]:
     return {
         "bit_generator": "Philox",

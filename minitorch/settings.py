@@ -1,11 +1,8 @@
-"""Global switches that programs set, and the compiler that is not there yet."""
+"""Global switches that programs set."""
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 from .errors import ArgumentError
 
@@ -49,35 +46,11 @@ def get_float32_matmul_precision() -> str:
     return _precision[0]
 
 
-def compile(
-    model: Callable[..., Any] | None = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: Any = "inductor",
-    mode: str | None = None,
-    options: Any = None,
-    disable: bool = False,
-) -> Any:
-    """The function or module itself, with a warning: it goes on running eagerly.
-
-    Args:
-        model: A function or module; None gives the decorator.
-        fullgraph: Accepted for PyTorch's signature, as are all others.
-    """
-    if model is None:
-        return functools.partial(compile, disable=disable)
-    if not callable(model):
-        raise ArgumentError(f"compile: a function is needed. Got {type(model).__name__}.")
-    if not disable:
-        note_eager("compile")
-    return model
-
-
 def note_eager(name: str) -> None:
     """Says that what should be compiled runs eagerly."""
     warnings.warn(
-        f"{name}: there is no compiler here yet, so this runs eagerly; the results are the same.",
+        f"{name}: nothing is compiled from its source, so this runs eagerly; the results are the "
+        "same. minitorch.compile records and replays.",
         UserWarning,
         stacklevel=3,
     )

@@ -77,6 +77,7 @@ class Settings:
     deterministic: bool | str | None
     default_root_dir: Any
     profiler: Any
+    compile: bool
     checks: str
     reload_dataloaders_every_n_epochs: int
     barebones: bool
@@ -183,6 +184,8 @@ def check(settings: Settings) -> None:
         _refuse("accelerator", s.accelerator, '"auto", "cpu", "gpu" or "cuda"')
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')
+    if type(s.compile) is not bool:
+        _refuse("compile", s.compile, "True or False")
     if s.checks not in LEVELS:
         refuse_level(s.checks)
     if isinstance(s.profiler, str) and s.profiler != "simple":

@@ -259,8 +259,13 @@ class Run:
 
     def _bind_step(self) -> None:
         trainer, module = self.trainer, self.module
+        step: Callable[..., Any] = module.training_step
+        if trainer.settings.compile:
+            from minitorch.trainer.captured import captured_step
+
+            step = captured_step(trainer)
         calls: dict[str, Callable[..., Any]] = {
-            "training_step": module.training_step,
+            "training_step": step,
             "backward": module.backward,
             "optimizer_step": trainer.precision.optimizer_step,
             "next batch": trainer.loader_wait.measured(trainer, next),

@@ -13,6 +13,7 @@ from minitorch.callbacks.core.nested import map_leaves
 from minitorch.callbacks.core.ranks import place
 from minitorch.device import CPU, device
 from minitorch.errors import TrainerError
+from minitorch.ops import primitive
 from minitorch.trainer import checkpoint, optimizers, phase
 from minitorch.trainer import hparams as hyper
 from minitorch.trainer.hooks import Hooks
@@ -144,6 +145,12 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
                 f"log({name!r}): values are logged during a run of a Trainer. Got a call outside "
                 "of one. Call Trainer.fit, or leave the value out."
             )
+        if primitive.tape is not None:
+            options = {"on_step": on_step, "on_epoch": on_epoch, "reduce_fx": reduce_fx}
+            options |= {"prog_bar": prog_bar, "logger": logger, "batch_size": batch_size}
+            options |= {"add_dataloader_idx": add_dataloader_idx}
+            primitive.tape.told(TaskModule.log, (self, name, value), options)
+            return
         log = trainer.metric_log
         flags = (prog_bar, logger, on_step, on_epoch, reduce_fx)
         if add_dataloader_idx or not log.suffix:

@@ -73,6 +73,8 @@ class Trainer(Status):
         deterministic: On the CPU every kernel is deterministic anyway.
         default_root_dir: Folder for files without another place; default the current one.
         profiler: "simple" prints where the time went.
+        compile: Record training_step and its backward pass once, and replay them from then on; what
+            cannot be recorded runs eagerly, with a warning that names the line.
         checks: "on" looks for training pitfalls (docs/pitfalls.md), "off" does not, "warn" only
             warns, "strict" raises where "on" warns.
         reload_dataloaders_every_n_epochs: Call the loader hooks again every so many epochs.
@@ -123,6 +125,7 @@ class Trainer(Status):
         deterministic: bool | str | None = None,
         default_root_dir: Any = None,
         profiler: Any = None,
+        compile: bool = False,
         checks: str = "on",
         reload_dataloaders_every_n_epochs: int = 0,
         barebones: bool = False,

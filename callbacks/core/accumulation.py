@@ -149,6 +149,9 @@ def mean_count(loss: Tensor, *, scaled: bool = False) -> Any:
     if scaled and node is not None and node.op.name == "mul":
         node = next((edge for edge in node.edges if edge is not None), None)
     op = getattr(node, "op", None)
+    if op is not None and op.name == "captured":
+        count = node.params["mean_count"]
+        return float(count.sum()) if isinstance(count, np.ndarray) else count
     if op is None or op.name != "cross_entropy" or node.params.get("reduction") != "mean":
         return None
     residuals = node.saved[len(op.saves) :]

@@ -21,6 +21,7 @@ from .. import backend
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
+from .accumulation import accumulate, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
 from .node import Node, leading_to, where
@@ -38,7 +39,7 @@ class _OutputOf(Op):
 OUTPUT_OF = _OutputOf()
 
 
-class _Pass:
+class Pass:
     """One run of backward.
 
     Args:
@@ -88,13 +89,29 @@ class _Pass:
         elif self.create_graph:
             pending[edge] = before + g
         elif edge in self.summed and before.dtype == g.dtype:
-            before += g
-            pending[edge] = before  # a NumPy scalar cannot grow in place
+            pending[edge] = self.grown(before, g)
         else:
-            pending[edge] = total = before + g
+            pending[edge] = total = self.plus(before, g)
             if type(total) is type(before):
                 self.summed.add(edge)
                 self.fresh.add(edge)
+
+    def plus(self, a: Any, b: Any) -> Any:
+        """The sum of two gradients."""
+        return a + b
+
+    def grown(self, total: Any, g: Any) -> Any:
+        """`total` after `g` was added to it in place."""
+        total += g
+        return total  # a NumPy scalar cannot grow in place
+
+    def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
+        """The gradient of an input of that shape that was broadcast."""
+        return sum_to(g, shape)
+
+    def rules(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs of `node`."""
+        return _gradients(node.op, node, node.edges, g, saved)
 
     def _add_output(self, edge: Node, g: Any) -> None:
         """Puts `g` where the rule of the operation with several outputs finds it."""
@@ -105,7 +122,7 @@ class _Pass:
             gradients = self.pending[owner] = [None] * owner.params["outputs"]
             heapq.heappush(self.heap, (-owner.sequence, owner))
         i = edge.params["index"]  # a saved output is a second way to the same output
-        gradients[i] = g if gradients[i] is None else gradients[i] + g
+        gradients[i] = g if gradients[i] is None else self.plus(gradients[i], g)
 
     def run(self) -> None:
         """Visits every node that has a gradient, then hands the leaves theirs."""
@@ -138,7 +155,7 @@ class _Pass:
             edges = [edge if edge is not None and edge in needed else None for edge in edges]
         if node.meta is None:
             saved = node.saved if not self.create_graph else _as_tensors(node, node.saved)
-            gradients = _gradients(op, node, edges, g, saved)
+            gradients = self.rules(node, g, saved)
         else:
             gradients = self._visit_noted(op, node, edges, g)
         owned = op.owns_gradients and (node.meta is None or "after" not in node.meta)
@@ -148,7 +165,7 @@ class _Pass:
             if edge is None or gi is None:
                 continue
             if shapes is not None and gi.shape != shapes[i]:
-                gi = sum_to(gi, shapes[i])
+                gi = self.fitting(gi, shapes[i])
             self.add(edge, gi, owned and gi is not g)
         if not self.retain_graph and node.saved:
             node.saved = node.versions = ()
@@ -258,51 +275,6 @@ class _Alias(Op):
 ALIAS = _Alias()
 
 
-def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """Sums a gradient over the axes along which its input was broadcast to it."""
-    extra = g.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
-    )
-    if axes:
-        g = g.sum(axes)
-    g = g if getattr(g, "shape", None) == shape else g.reshape(shape)
-    return g if hasattr(g, "_array") or backend.is_array(g) else np.asarray(g)
-
-
-def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> None:
-    """Adds `g` to `leaf.grad`; copies where the memory of `g` is not ours alone."""
-    array = leaf._array
-    if create_graph:
-        g = fitted(g, array.dtype)
-        leaf._grad = g if leaf._grad is None else leaf._grad + g
-    else:
-        if not backend.is_array(g):
-            g = np.asarray(g)
-        if g.dtype != array.dtype:
-            g, fresh = fitted(g, array.dtype), True
-        elif array.dtype.kind == "c":
-            g, fresh = g.conj(), True
-        if g.shape != array.shape:
-            g = sum_to(g, array.shape)
-        present = leaf._grad
-        if present is None:
-            if leaf._grad_slot is not None:
-                g = leaf._grad_slot.store(g, fresh)
-            elif not fresh or g.base is not None or not g.flags.c_contiguous:
-                g = g.copy()
-            leaf._grad = wrap(g)
-        elif present._rg or present._node is not None:
-            leaf._grad = wrap(present._array + g)
-        else:
-            present._array += g
-            present._bump("backward")
-    if leaf._hooks is not None:
-        for hook in list(leaf._hooks.values()):
-            if type(hook) is AfterAccumulation:
-                hook.call(leaf)
-
-
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -324,6 +296,11 @@ def backward(
         GraphError: A tensor has no graph, or the graph was consumed before.
         ShapeError: A gradient has another shape than its tensor.
     """
+    if grad_tensors is None and inputs is None and not create_graph and not watchers:
+        node = getattr(tensors, "_node", None)
+        if node is not None and node.op.name == "captured":
+            if node.op.alone(tensors, bool(retain_graph)):
+                return
     tensors = listed(tensors)
     grads = _initial(tensors, grad_tensors, "backward")
     wanted = None if inputs is None else listed(inputs)
@@ -431,7 +408,7 @@ def _run(
             if type(edge) is Node and not any(c in needed for c in edge.edges or ())
         ]
     retain = create_graph if retain_graph is None else retain_graph
-    run = _Pass(create_graph, retain, wanted, needed, ends)
+    run = Pass(create_graph, retain, wanted, needed, ends)
     run.roots = roots
     if watchers:
         run.reach = run.reached()
@@ -447,8 +424,11 @@ def _run(
                 elif is_tensor and not create_graph:
                     g = g._array
                 run.add(root, g, False)
-        with quiet():
+        if state.quiet:
             run.run()
+        else:
+            with quiet():
+                run.run()
     finally:
         state.recording, state.running = before, outer
     return run.captured
@@ -475,6 +455,9 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
             )
         array = t._array
         if g is None:
+            if type(array) is np.ndarray and array.size == 1 and array.dtype.kind == "f":
+                out.append(np.ones(array.shape, array.dtype))
+                continue
             if array.size != 1:
                 raise GraphError(
                     f"{name}: a gradient is implied only for one-element tensors. "

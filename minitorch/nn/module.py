@@ -283,11 +283,11 @@ class Module(HookMethods, TieMethods, PartialLoad):
             )
         return found[target]
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Changes nothing, with a warning: the module goes on running eagerly."""
-        from ..settings import note_eager
+    def compile(self, **options: Any) -> None:
+        """`minitorch.compile` of this module, in place."""
+        from ..compiler import compile
 
-        note_eager("Module.compile")
+        compile(self, **options)
 
     # Modes and conversion
 

@@ -11,6 +11,7 @@ from ..errors import DtypeError, describe
 from . import primitive
 from .families import Comparison, nondiff, operands
 from .primitive import raw
+from .recording import as_a_whole
 
 eq = Comparison("eq", "equal")
 ne = Comparison("ne", "not_equal")
@@ -54,6 +55,7 @@ isfinite = nondiff("isfinite", lambda a: backend.namespace(a).isfinite(a))
 signbit = nondiff("signbit", lambda a: backend.namespace(a).signbit(a))
 
 
+@as_a_whole()
 def bitwise_not(input: Any) -> Any:
     """Flips every bit; on bool, `logical_not`.
 
@@ -69,6 +71,7 @@ def bitwise_not(input: Any) -> Any:
     return primitive.wrap(~array)
 
 
+@as_a_whole()
 def isclose(
     input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Any:

@@ -12,12 +12,14 @@ from ..device import CPU, device, get_default_device
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import primitive, shape
 from .primitive import wrap
+from .recording import constant, unrecordable
 
 
 def _placed(array: Any, where: Any, requires_grad: bool) -> Any:
     """A leaf around `array` on the device `where`."""
-    t = wrap(array if where is None else backend.transfer(array, device(where)))
+    t = constant(wrap(array if where is None else backend.transfer(array, device(where))))
     if requires_grad:
+        unrecordable("a leaf that requires gradients is made")
         t.requires_grad_()
     return t
 
@@ -69,6 +71,8 @@ def tensor(
 
 def _copied(data: Any, dtype: Any) -> Any:
     wanted = None if dtype is None else dtypes.of(dtype).numpy
+    if not isinstance(data, bool | int | float | list | tuple):
+        unrecordable("the values of an array become a tensor")
     if isinstance(data, primitive.Tensor):
         data = data._array
     if backend.is_array(data) or isinstance(data, np.generic):
@@ -126,6 +130,8 @@ def _holds_floats(data: Any, array: Any) -> bool:
 
 def _plain(data: Any) -> Any:
     """Nested lists with arrays in place of Tensors."""
+    if not isinstance(data, bool | int | float | list | tuple):
+        unrecordable("values in a list become a tensor")
     if isinstance(data, primitive.Tensor):
         return data.item() if data._array.size == 1 else backend.to_host(data._array)
     if isinstance(data, list | tuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import backend, random
 from .primitive import Primitive
+from .recording import as_a_whole
 
 _LEVELS = 1 << 16
 
@@ -27,6 +28,7 @@ dropout_op = Primitive(
 )
 
 
+@as_a_whole("random")
 def draw_mask(shape: tuple[int, ...], p: float, like: Any) -> tuple[Any, float]:
     """The elements that are kept, and their scale.
 

@@ -14,6 +14,7 @@ from . import families, primitive
 from .comparison import logical_and
 from .families import Binary, Unary, operands
 from .primitive import OUT, Primitive, cast, finish, raw
+from .recording import constant
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
@@ -367,7 +368,7 @@ _WHERE = Primitive(
 def zeros_like(a: Any) -> Any:
     """Zeros of the same kind as `a`, an array or a Tensor."""
     return (
-        primitive.wrap(backend.namespace(a._array).zeros_like(a._array))
+        constant(primitive.wrap(backend.namespace(a._array).zeros_like(a._array)))
         if hasattr(a, "_array")
         else (backend.namespace(a).zeros_like(a))
     )
@@ -376,7 +377,7 @@ def zeros_like(a: Any) -> Any:
 def ones_like(a: Any) -> Any:
     """Ones of the same kind as `a`, an array or a Tensor."""
     return (
-        primitive.wrap(backend.namespace(a._array).ones_like(a._array))
+        constant(primitive.wrap(backend.namespace(a._array).ones_like(a._array)))
         if hasattr(a, "_array")
         else (backend.namespace(a).ones_like(a))
     )
@@ -406,8 +407,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
             f"where: the condition must be bool. Got {describe(c)}. Compare it, for example x > 0."
         )
     if not isinstance(input, primitive.Tensor) and not isinstance(other, primitive.Tensor):
-        input = primitive.wrap(np.asarray(input, dtypes.result_type(input, other).numpy))
-        input = input.to(c.device)
+        number = np.asarray(input, dtypes.result_type(input, other).numpy)
+        input = constant(primitive.wrap(number)).to(c.device)
     a, b = operands("where", input, other)
     return broadcasting(_WHERE, c, a, b)
 
@@ -435,9 +436,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             f"masked_fill: the mask must be bool. Got {describe(mask)}. Compare it, e.g. mask == 0."
         )
     if not isinstance(value, primitive.Tensor):
-        value = primitive.wrap(
-            backend.namespace(input._array).full((), value, dtype=input._array.dtype)
-        )
+        full = backend.namespace(input._array).full((), value, dtype=input._array.dtype)
+        value = constant(primitive.wrap(full))
     elif value._array.ndim:
         raise ShapeError(
             f"masked_fill: the value must be a number or 0-d tensor. Got {describe(value)}. "

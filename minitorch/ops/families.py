@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .. import backend, dtypes
 from ..autograd.mode import state
 from ..autograd.node import observe
 from ..errors import DivisionByZeroError, DtypeError, ShapeError, describe
+from . import primitive
 from .primitive import (
     NO_PARAMS,
     Method,
@@ -63,6 +65,12 @@ class Unary(Primitive):
         self.floating = floating
         self.accepts_bool = accepts_bool
 
+    def half_forward(self, a: Any, **params: Any) -> Any:
+        """The body for half types: in float32 and rounded once; on a GPU, whose operations do so,
+        bfloat16 is widened."""
+        wide = a.astype(np.float32) if type(a) is ndarray else a
+        return self.forward(wide, **params).astype(a.dtype, copy=False)
+
     def __call__(self, input: Any, **params: Any) -> Any:
         """Computes the operation; `params` go to the body and the rule."""
         x = input
@@ -72,10 +80,7 @@ class Unary(Primitive):
         dtype = a.dtype
         kind = dtype.kind
         if kind == "V" or dtype is _FLOAT16:
-            # In float32 and rounded once; on a GPU, whose operations do so, bfloat16 is widened.
-            wide = a.astype(np.float32) if type(a) is ndarray else a
-            y = self.forward(wide, **params).astype(dtype, copy=False)
-            return finish_one(self, y, x, params or NO_PARAMS)
+            return finish_one(self, self.half_forward(a, **params), x, params or NO_PARAMS)
         if kind == "c":
             need_real(self.name, x)
         elif kind != "f":
@@ -181,7 +186,10 @@ def operands(name: str, *xs: Any, floating: bool = False) -> list[Tensor]:
     out: list[Tensor] = []
     for x in xs:
         if not isinstance(x, Tensor):
+            number = not backend.is_array(x)
             x = wrap(_owned(x, target.numpy))
+            if number and primitive.tape is not None:
+                primitive.tape.constant(x._array)
         out.append(cast(x, target.numpy))
     anchor = next((t for t in out if t._array.ndim), out[0])._array
     if type(anchor) is ndarray:
@@ -295,17 +303,32 @@ def _binary_with_number(op: Binary, a: Any, b: Any) -> Any:
 _NUMBERS = frozenset((int, float))
 
 
+def _half_with_number(xa: Any, xb: Any, *, op: Binary) -> Any:
+    """In float32, and rounded once; factors are not, as in PyTorch."""
+    first = hasattr(xa, "dtype")
+    array, number = (xa, xb) if first else (xb, xa)
+    wide, dtype = array.astype(np.float32), array.dtype
+    if op.name != "mul" and not (op.name == "div" and first):
+        number = np.float32(np.asarray(number, dtype))
+    return (op.forward(wide, number) if first else op.forward(number, wide)).astype(dtype)
+
+
+class _HalfWithNumber:
+    """What a captured step calls for an operation of a half type and a number."""
+
+    def __init__(self, op: Binary) -> None:
+        self.name = op.name
+        self.forward = partial(_half_with_number, op=op)
+
+
 def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
     """Records an operation of the tensor `x` and a number; the number is saved as it is."""
     xa, xb = (x._array, b) if a is x else (a, x._array)
-    dtype = x._array.dtype
-    if dtype.itemsize == 2:  # in float32, and rounded once; factors are not, as in PyTorch
-        wide, number = x._array.astype(np.float32), b if a is x else a
-        if op.name != "mul" and not (op.name == "div" and a is x):
-            number = np.float32(np.asarray(number, dtype))
-        y = (op.forward(wide, number) if a is x else op.forward(number, wide)).astype(dtype)
-    else:
-        y = op.fast(xa, xb)
+    half = x._array.dtype.itemsize == 2
+    y = _half_with_number(xa, xb, op=op) if half else op.fast(xa, xb)
+    if primitive.tape is not None:
+        noted = _HalfWithNumber(op) if half else op
+        primitive.tape.note(noted, y, (a, b), NO_PARAMS)
     t = _new(Tensor)
     t._array = y
     t._grad = t._version = t._view = t._hooks = t._grad_slot = None
@@ -434,10 +457,13 @@ class Comparison(Method):
                 "Compare .abs(), .real or .imag."
             )
         try:
-            return wrap(self.forward(x._array, y._array))
+            out = wrap(self.forward(x._array, y._array))
         except ValueError:
             raise_broadcast(self.name, x, y)
             raise
+        if primitive.tape is not None:
+            primitive.tape.note(self, out._array, (x, y), NO_PARAMS)
+        return out
 
 
 def nondiff(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -446,7 +472,10 @@ def nondiff(name: str, forward: Callable[..., Any]) -> Callable[..., Any]:
     def call(input: Any, **params: Any) -> Any:
         if not isinstance(input, Tensor):
             return forward(input, **params)
-        return wrap(forward(input._array, **params))
+        out = wrap(forward(input._array, **params))
+        if primitive.tape is not None:
+            primitive.tape.call(forward, (input._array,), params, out._array)
+        return out
 
     call.__name__ = call.__qualname__ = name
     return call

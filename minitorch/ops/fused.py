@@ -77,6 +77,8 @@ class Fused(Op):
             record = record or t._rg
         if record and state.recording:
             self._record(out, inputs, arrays, residuals, params)
+        if primitive.tape is not None:
+            primitive.tape.note_fused(self, out, arrays, inputs, residuals, params)
         return out
 
     def _record(

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, des
 from . import joining, primitive, shape
 from .numpy_names import renamed
 from .primitive import Op, Primitive, check_same_device, raw, wrap
+from .recording import copied
 
 _PARTS = (list, tuple, range, slice, type(None), type(Ellipsis))
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
@@ -62,8 +63,8 @@ def kept(index: Any, *tensors: Any) -> Any:
     if not state.recording or not any(t._rg for t in tensors):
         return index
     if isinstance(index, tuple):
-        return tuple(part.copy() if backend.is_array(part) else part for part in index)
-    return index.copy()
+        return tuple(copied(part) if backend.is_array(part) else part for part in index)
+    return copied(index)
 
 
 def _whole(n: Any) -> int:

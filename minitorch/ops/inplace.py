@@ -15,6 +15,7 @@ from ..autograd.mode import state
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from . import at_once, primitive
 from .primitive import Op, cast, input_edge, new_node, version_of, wrap
+from .recording import copied
 
 
 def bump(t: Any, name: str) -> None:
@@ -92,6 +93,8 @@ def written(
     """
     recorded = _is_recorded(*inputs)
     check_writable(t, name, recorded)
+    if primitive.tape is not None:
+        primitive.tape.broken(f"{name} changes a tensor in place")
     node = None
     if recorded:
         node = new_node(op, tuple([input_edge(x) for x in inputs]), params)
@@ -113,6 +116,10 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
     others = [x for x in (*args, *options.values()) if isinstance(x, primitive.Tensor)]
     recorded = _is_recorded(t, *others)
     check_writable(t, name, recorded)
+    tape = primitive.tape
+    if tape is not None and not recorded:
+        kind = tape.changes(t, name)
+        return tape.opaque(apply_, (t, name, function, *args), options, kind)
     if not recorded and name in at_once.UFUNCS and at_once.write(t._array, name, args, options):
         bump(t, name)
         return t
@@ -124,6 +131,8 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
     new = cast(result, t._array.dtype)
     t._array[...] = new._array
     bump(t, name)
+    if tape is not None:
+        tape.write(t, new._array, name)
     if recorded:
         rebase(t, new._node)
     return t
@@ -142,7 +151,7 @@ def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _shadow(t: Any) -> Any:
     """A Tensor with a copy of the values of `t` and its place in the graph."""
-    old = wrap(t._array.copy())
+    old = wrap(copied(t._array))
     old._node, old._rg = t._node, t._rg
     return old
 
@@ -226,9 +235,14 @@ def copy_(t: Any, src: Any, non_blocking: bool = False) -> Any:
 
     recorded = _is_recorded(t, src)
     check_writable(t, "copy_", recorded)
+    tape = primitive.tape
+    if tape is not None and not recorded:
+        return tape.opaque(copy_, (t, src), {}, tape.changes(t, "copy_"))
     new = moved(t)
     t._array[...] = new._array
     bump(t, "copy_")
+    if tape is not None:
+        tape.write(t, new._array, "copy_")
     if recorded:
         rebase(t, new_node(_COPY, (input_edge(t), input_edge(new)), {}))
     return t
@@ -250,6 +264,11 @@ def fill_(t: Any, value: Any) -> Any:
         return copy_(t, value)
     recorded = _is_recorded(t)
     check_writable(t, "fill_", recorded)
+    tape = primitive.tape
+    if tape is not None and not recorded:
+        return tape.opaque(fill_, (t, value), {}, tape.changes(t, "fill_"))
+    if tape is not None:
+        tape.broken("fill_ changes a tensor in place while gradients are recorded")
     t._array[...] = value
     bump(t, "fill_")
     if recorded:

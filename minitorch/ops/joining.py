@@ -19,6 +19,11 @@ class _Cat(Op):
 
     name = "cat"
 
+    @staticmethod
+    def forward(*arrays: Any, axis: int, sizes: list[int]) -> Any:
+        """The arrays, joined; `sizes` are their lengths along the axis."""
+        return backend.namespace(arrays[0]).concatenate(arrays, axis=axis)
+
     def backward(self, node: Any, g: Any, saved: Any) -> Any:
         axis, sizes = node.params["axis"], node.params["sizes"]
         out, start = [], 0
@@ -67,9 +72,8 @@ def _cat_tensors(kept: list[Any], axis: int) -> Any:
         kept = [primitive.cast(x, target.numpy) for x in kept]
     check_same_device("cat", kept)
     arrays = [x._array for x in kept]
-    out = backend.namespace(arrays[0]).concatenate(arrays, axis=axis)
     params = {"axis": axis, "sizes": [a.shape[axis] for a in arrays]}
-    return primitive.finish(_CAT, out, tuple(kept), params)
+    return primitive.finish(_CAT, _CAT.forward(*arrays, **params), tuple(kept), params)
 
 
 def stack(tensors: Sequence[Any], dim: int = 0, **names: Any) -> Any:

@@ -29,6 +29,8 @@ else:
 
 ndarray = np.ndarray
 _new = object.__new__
+# What a captured step is recorded on (`minitorch.capture`), while one is.
+tape: Any = None
 OUT = -1  # in `saves`: the output itself
 NO_PARAMS: dict[str, Any] = {}
 
@@ -137,6 +139,8 @@ def save(node: Node, op: Op, inputs: Sequence[Tensor], arrays: Sequence[Any], ou
 def finish(op: Op, y: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Tensor:
     """Wraps the array `y` and records `op` if an input requires grad."""
     out = wrap(y)
+    if tape is not None:
+        tape.note(op, out._array, inputs, params)
     record = False
     for t in inputs:
         if t._view is not None:
@@ -155,6 +159,8 @@ def finish_one(op: Op, y: Any, x: Tensor, params: dict[str, Any] = NO_PARAMS) ->
     """`finish` for one input, written out because most operations of a model pass here."""
     if type(y) is not ndarray and not backend.is_array(y):
         y = np.asarray(y)
+    if tape is not None:
+        tape.note(op, y, (x,), params)
     t = _new(Tensor)
     t._array = y
     t._grad = t._version = t._view = t._hooks = t._grad_slot = None
@@ -191,6 +197,8 @@ def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO
     """`finish` for two inputs, written out for the same reason; notes broadcast shapes."""
     if type(y) is not ndarray and not backend.is_array(y):
         y = np.asarray(y)
+    if tape is not None:
+        tape.note(op, y, (a, b), params)
     t = _new(Tensor)
     t._array = y
     t._grad = t._version = t._view = t._hooks = t._grad_slot = None
@@ -354,14 +362,15 @@ def mark_view(out: Tensor, source: Tensor, op: Primitive, params: dict[str, Any]
         out._view = ViewInfo(parent.base, parent.steps + step, version[2])
 
 
-def _cast_forward(a: Any, *, dtype: Any) -> Any:
-    return a.astype(dtype)
-
-
 class _Cast(Op):
     """Changes the dtype; the gradient goes back in the old one."""
 
     name = "to"
+
+    @staticmethod
+    def forward(a: Any, *, source: Any, target: Any) -> Any:
+        """`a`, an array of the dtype `source`, in the dtype `target`."""
+        return a.astype(target)
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         return (_narrowed(g, node.params["source"]),)
@@ -377,10 +386,13 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     source = x._array.dtype
     if source == dtype:
         return x
-    y = _cast_forward(x._array, dtype=dtype)
+    params = {"source": source, "target": dtype}
+    y = _CAST.forward(x._array, **params)
     if dtype.kind in "iub" or source.kind in "iub":
+        if tape is not None:
+            tape.note(_CAST, y, (x,), params)
         return wrap(y)
-    return finish(_CAST, y, (x,), {"source": source, "target": dtype})
+    return finish(_CAST, y, (x,), params)
 
 
 def _narrowed(g: Any, dtype: np.dtype[Any]) -> Any:

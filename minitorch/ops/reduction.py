@@ -15,6 +15,7 @@ from .autocasting import full
 from .families import need_real
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
+from .recording import as_a_whole
 
 Dim = int | tuple[int, ...] | list[int] | None
 
@@ -303,6 +304,7 @@ def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     return wrap(getattr(a, name)(axis=axis, keepdims=keepdim))
 
 
+@as_a_whole()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The position (int64) of the first largest element, in the flat tensor or along `dim`."""
     if names:
@@ -310,6 +312,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False, **names: A
     return _argument("argmax", input, dim, keepdim)
 
 
+@as_a_whole()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False, **names: Any) -> Any:
     """The position (int64) of the first smallest element, in the flat tensor or along `dim`."""
     if names:
@@ -373,6 +376,7 @@ def prod(
     return product_primitive(x, axis=axis, keepdim=keepdim) if x.ndim else x.clone()
 
 
+@as_a_whole()
 def all(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
     """True where all elements along `dim` are true."""
     if names:
@@ -382,6 +386,7 @@ def all(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any
     return wrap(out.astype(np.uint8) if a.dtype == np.uint8 else out)  # PyTorch's exception
 
 
+@as_a_whole()
 def any(input: Any, dim: Dim = None, keepdim: bool = False, **names: Any) -> Any:
     """True where an element along `dim` is true."""
     if names:

@@ -15,6 +15,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import shape
 from .inplace import bump, check_writable, forget
 from .primitive import wrap
+from .recording import as_a_whole, unrecordable
 
 
 def draw(generator: Any = None, stream: str = "default") -> np.random.Generator:
@@ -51,6 +52,7 @@ def _drawn(values: Any, sizes: tuple[int, ...], dtype: Any, scale: float) -> Any
     return pairs.view(dtypes.of(dtype).numpy)[..., 0]
 
 
+@as_a_whole("random")
 def rand(
     *args: Any,
     size: Any = None,
@@ -66,6 +68,7 @@ def rand(
     return made(np.asarray(array), dtype, device, requires_grad)
 
 
+@as_a_whole("random")
 def randn(
     *args: Any,
     size: Any = None,
@@ -82,6 +85,7 @@ def randn(
     return made(np.asarray(array), dtype, device, requires_grad)
 
 
+@as_a_whole("random")
 def randint(
     low: int = 0,
     high: Any = None,
@@ -109,6 +113,7 @@ def randint(
     return made(np.asarray(array), dtypes.int64 if dtype is None else dtype, device, requires_grad)
 
 
+@as_a_whole("random")
 def randperm(
     n: int,
     *,
@@ -128,22 +133,26 @@ def _like(input: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": input.dtype, "device": input.device} | options
 
 
+@as_a_whole("random")
 def rand_like(input: Any, **options: Any) -> Any:
     """`rand` with the shape, dtype and device of `input`."""
     return rand(input.shape, **_like(input, options))
 
 
+@as_a_whole("random")
 def randn_like(input: Any, **options: Any) -> Any:
     """`randn` with the shape, dtype and device of `input`."""
     return randn(input.shape, **_like(input, options))
 
 
+@as_a_whole("random")
 def randint_like(input: Any, low: int, high: int | None = None, **options: Any) -> Any:
     """`randint` with the shape, dtype and device of `input`."""
     bounds = (0, low) if high is None else (low, high)
     return randint(*bounds, input.shape, **_like(input, options))
 
 
+@as_a_whole("random")
 def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, **options: Any
 ) -> Any:
@@ -158,6 +167,7 @@ def normal(
     return randn(sizes, generator=generator, **options) * std + mean
 
 
+@as_a_whole("random")
 def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> Any:
     """1 with the probability that `input` (or `p`) gives, else 0.
 
@@ -219,6 +229,7 @@ def multinomial(
 
 def fill(t: Any, name: str, array: Any) -> Any:
     """Writes what was drawn into `t`."""
+    unrecordable(f"{name} draws into the memory of a tensor")
     recorded = bool(state.recording) and t.requires_grad
     check_writable(t, name, recorded)
     host = np.asarray(array).astype(t._array.dtype, copy=False)

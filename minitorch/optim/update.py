@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable
 from types import ModuleType
@@ -11,6 +12,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..autograd.mode import enable_grad
+from ..autograd.mode import state as modes
 from ..errors import ArgumentError, ShapeError, describe
 from ..ops.inplace import repeats_memory
 from ..ops.primitive import wrap
@@ -20,6 +22,7 @@ from .optimizer import Group, Optimizer, state_dtype
 
 # The NumPy rules run over blocks whose temporaries stay in the cache.
 NUMPY_BLOCK = 32768
+_NOTHING = contextlib.nullcontext()
 MAX_PAUSE = 1024
 
 
@@ -205,21 +208,25 @@ class _GroupUpdate:
         key = (step, p.dtype)
         scalars = self.scalars.get(key)
         if scalars is None:
-            plain = self.optimizer._scalars(self.group, step)
-            scalars = self.scalars[key] = (plain, np.array(plain, p.dtype))
-        plain, packed = scalars
-        simple = type(p) is np.ndarray and all(a.flags.c_contiguous for a in (p, *states))
+            scalars = self.scalars[key] = self.optimizer._scalars(self.group, step)
+        simple = type(p) is np.ndarray and p.flags.c_contiguous
+        for a in states:
+            simple = simple and a.flags.c_contiguous
+        arrays = [p, g, *states]
+        if simple and p.ndim != 1:
+            arrays = [a.reshape(-1) for a in arrays]
         if simple and self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
-            self.kernel(*[a.reshape(-1) for a in (p, g, *states)], packed)
+            self.kernel(*arrays, np.array(scalars, p.dtype))
             return
-        with np.errstate(all="ignore"):
+        with _NOTHING if modes.quiet else np.errstate(all="ignore"):
             if not simple:
-                self.rule.body(backend.namespace(p), p, g, *states, *plain)
-                return
-            arrays = [a.reshape(-1) for a in (p, g, *states)]
-            for low in range(0, p.size, NUMPY_BLOCK):
-                block = [a[low : low + NUMPY_BLOCK] for a in arrays]
-                self.rule.body(np, *block, *plain)
+                self.rule.body(backend.namespace(p), *arrays, *scalars)
+            elif p.size <= NUMPY_BLOCK:
+                self.rule.body(np, *arrays, *scalars)
+            else:
+                for low in range(0, p.size, NUMPY_BLOCK):
+                    block = [a[low : low + NUMPY_BLOCK] for a in arrays]
+                    self.rule.body(np, *block, *scalars)
 
 
 def check_place(optimizer: Optimizer, p: Any) -> None:

@@ -138,23 +138,12 @@ class TestWhatTheyDo:
         with pytest.raises(ValueError, match="must be one of"):
             mt.set_float32_matmul_precision("low")
 
-    def test_compile_leaves_the_function(self) -> None:
+    def test_script_leaves_the_function(self) -> None:
         def f(x: Any) -> Any:
             return x
 
-        with pytest.warns(UserWarning, match="compile: there is no compiler here yet"):
-            assert mt.compile(f, fullgraph=True) is f
-        with pytest.warns(UserWarning, match="runs eagerly"):
-            assert mt.compile(dynamic=True)(f) is f
         with pytest.warns(UserWarning, match=r"jit\.script"):
             assert mt.jit.script(f) is f
-        with pytest.warns(UserWarning, match=r"Module\.compile"):
-            mt.nn.Linear(1, 1).compile()
-        assert mt.compile(f, disable=True) is f
-        assert mt.compiler.disable(f) is f
-        assert mt.compiler.disable()(f) is f
-        with pytest.raises(ValueError, match="a function is needed. Got int"):
-            mt.compile(3)  # type: ignore[arg-type]
 
     def test_annotations_of_scripts(self) -> None:
         def f(x: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import backend
 from ...autograd.mode import no_grad
 from ...errors import ArgumentError, DtypeError, IndexRangeError, ShapeError, describe
@@ -11,6 +13,7 @@ from ...ops import dropout as dropout_ops
 from ...ops import elementwise, inplace, linalg, ordering
 from ...ops.embedding import lookup
 from ...ops.primitive import check_same_device, wrap
+from ...ops.recording import as_a_whole, copied, unrecordable
 from ...tensor import Tensor
 from .checks import need_floating, need_tensor
 
@@ -65,19 +68,28 @@ def embedding(
     check_same_device("embedding", [weight, input])
     rows = weight.shape[0]
     index = input.detach()._array
-    on_host = backend.device_of(index).type == "cpu"
-    if on_host and index.size and (index.min() < 0 or index.max() >= rows):
-        raise IndexRangeError(
-            f"embedding: row numbers must be from 0 to {rows - 1}. "
-            f"Got {int(index.min())} to {int(index.max())}. Enlarge num_embeddings."
-        )
+    _check_rows(index, rows)
     padding = table_row("embedding", padding_idx, rows)
     # The gradient needs the numbers as they are now, whatever is written to the input later.
-    index = index.copy()
+    index = copied(index)
     if max_norm is not None:
         renormalise(weight, index, max_norm, norm_type)
     scale = frequency_scale(weight, index) if scale_grad_by_freq else None
     return lookup(weight, index=index, padding=padding, rows=rows, scale=scale)
+
+
+@as_a_whole("check")
+def _check_rows(index: Any, rows: int) -> None:
+    on_host = backend.device_of(index).type == "cpu"
+    if (
+        on_host
+        and index.size
+        and (np.minimum.reduce(index, axis=None) < 0 or np.maximum.reduce(index, axis=None) >= rows)
+    ):
+        raise IndexRangeError(
+            f"embedding: row numbers must be from 0 to {rows - 1}. "
+            f"Got {int(index.min())} to {int(index.max())}. Enlarge num_embeddings."
+        )
 
 
 def table_row(name: str, number: int | None, rows: int) -> int | None:
@@ -97,6 +109,7 @@ def table_row(name: str, number: int | None, rows: int) -> int | None:
 
 def renormalise(weight: Tensor, index: Any, max_norm: float, norm_type: float) -> None:
     """Scales the rows of `weight` that are used and longer than `max_norm` down to it."""
+    unrecordable("embedding with max_norm changes rows of its weight")
     used = backend.namespace(index).unique(index)
     with no_grad():
         rows = weight.detach()[wrap(used)]
@@ -107,6 +120,7 @@ def renormalise(weight: Tensor, index: Any, max_norm: float, norm_type: float) -
 
 def frequency_scale(weight: Tensor, index: Any) -> Any:
     """1 over the number of times that each entry of `index` occurs, in the dtype of `weight`."""
+    unrecordable("embedding with scale_grad_by_freq counts its indices")
     counts = backend.namespace(index).bincount(index.reshape(-1), minlength=weight.shape[0])
     return (1 / counts[index]).astype(weight._array.dtype)
 

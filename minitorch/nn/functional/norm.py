@@ -11,6 +11,7 @@ from ...dtypes import finfo
 from ...errors import ArgumentError, ShapeError, describe
 from ...ops import elementwise, norm
 from ...ops.primitive import check_same_device, wrap
+from ...ops.recording import as_a_whole
 from ...ops.resample import Weights, resample
 from ...ops.shape import broadcast_tensors
 from ...tensor import Tensor
@@ -53,9 +54,9 @@ def batch_norm(
                 f"batch_norm: training needs more than 1 value per channel. Got {describe(input)}. "
                 "Drop the last, smaller batch (drop_last=True), or call eval()."
             )
-        centre, spread = norm.statistics(_current(input))
+        centre, spread = _statistics(_current(input))
         _update(running_mean, centre, momentum)
-        _update(running_var, spread * (count / max(1, count - 1)), momentum)
+        _update(running_var, spread, momentum, count / max(1, count - 1))
         mean, var = wrap(centre), wrap(spread)
     elif running_mean is None or running_var is None:
         raise ArgumentError(
@@ -100,9 +101,14 @@ def _current(x: Tensor) -> Any:
     return x.detach()._array
 
 
-def _update(running: Tensor | None, value: Any, momentum: float) -> None:
-    """`running += momentum · (value - running)` on arrays, noted as one write."""
+_statistics = as_a_whole()(norm.statistics)
+
+
+@as_a_whole("late")
+def _update(running: Tensor | None, value: Any, momentum: float, factor: float = 1.0) -> None:
+    """`running += momentum · (factor · value - running)` on arrays, noted as one write."""
     if running is not None:
+        value = value if factor == 1.0 else value * factor
         array = running._array
         array *= 1 - momentum
         array += (value * momentum).astype(array.dtype, copy=False)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import backend
 from ...autograd.mode import state
 from ...autograd.node import Node, user_line, where
 from ...checks import is_intended
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
+from ...ops.recording import as_a_whole
 from ...tensor import Tensor
 
 _SAME_VALUES = frozenset("to reshape permute slice expand squeeze clone alias clamp".split())
@@ -97,6 +100,7 @@ def _kind_of_values(wanted: str, input: Tensor) -> str:
     return "probabilities" if abs(sums - 1).max() < 1e-4 else ""
 
 
+@as_a_whole("check")
 def check_unit_interval(name: str, what: str, tensor: Tensor, fix: str) -> None:
     """Raises ArgumentError if a value is outside of [0, 1] or NaN."""
     array = _on_host(tensor)
@@ -107,6 +111,7 @@ def check_unit_interval(name: str, what: str, tensor: Tensor, fix: str) -> None:
         )
 
 
+@as_a_whole("check")
 def check_not_negative(name: str, what: str, tensor: Tensor) -> None:
     """Raises ArgumentError if a value is below 0."""
     array = _on_host(tensor)
@@ -117,6 +122,7 @@ def check_not_negative(name: str, what: str, tensor: Tensor) -> None:
         )
 
 
+@as_a_whole("check")
 def check_range(name: str, target: Tensor, low: int, high: int) -> None:
     """Raises ArgumentError if a class number is not from `low` to `high`."""
     array = _on_host(target)
@@ -166,7 +172,13 @@ def check_classes(
     array = _on_host(target)
     if array is None or not array.size:
         return False
-    low, high = int(array.min()), int(array.max())
+    return _check_numbers(name, array, classes, ignore_index, reduction)
+
+
+@as_a_whole("check")
+def _check_numbers(name: str, array: Any, classes: int, ignore_index: int, reduction: str) -> bool:
+    low = np.minimum.reduce(array, axis=None)
+    high = np.maximum.reduce(array, axis=None)
     if low < 0 or high >= classes or low == high == ignore_index:
         _check_with_ignored(name, array, classes, ignore_index, reduction)
     return not low <= ignore_index <= high

@@ -1,0 +1,195 @@
+"""The backward of a recording: one run of the engine that notes which rules it calls on what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..autograd.engine import Pass, sum_to
+from ..autograd.mode import quiet, state
+from ..autograd.node import Node, leading_to
+from ..ops.fused import Fused
+from .tape import Break, Call, Ref, Tape
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+class StandingPass(Pass):
+    """A run of backward over a graph that stays as it is; no hooks of leaves run.
+
+    Args:
+        wanted: The edges whose gradients are wanted.
+        roots: The outputs' edges.
+    """
+
+    def __init__(self, wanted: set[Any], roots: Sequence[Any]) -> None:
+        needed = leading_to(roots, wanted)
+        ends = [
+            edge
+            for edge in wanted
+            if type(edge) is Node and not any(c in needed for c in edge.edges or ())
+        ]
+        super().__init__(False, True, wanted, needed, ends)
+
+    def gradients(self, roots: Sequence[Any], seeds: Sequence[Any]) -> dict[Any, Any]:
+        """The gradient of each wanted edge that is reached, for those of the outputs."""
+        before, outer = state.recording, state.running
+        state.recording, state.running = 0, self
+        try:
+            for root, seed in zip(roots, seeds, strict=True):
+                self.add(root, seed, False)
+            with quiet():
+                self.run()
+        finally:
+            state.recording, state.running = before, outer
+        return self.captured
+
+    def finish_leaves(self) -> None:
+        """Keeps the gradients of leaves; what is done with them comes later."""
+        self.captured.update(self.pending)
+
+
+class RecordedPass(StandingPass):
+    """One that adds its calls to a tape.
+
+    Args:
+        tape: Where the calls go.
+        wanted: The edges whose gradients are wanted.
+        roots: The outputs' edges.
+    """
+
+    def __init__(self, tape: Tape, wanted: set[Any], roots: Sequence[Any]) -> None:
+        super().__init__(wanted, roots)
+        self.tape = tape
+
+    def visit(self, node: Node, g: Any) -> None:
+        """As the engine does, for nodes without hooks."""
+        if node.meta is not None and not node.meta.keys() <= {"line", "meant", "notes"}:
+            raise Break(f"hooks watch the gradients of {node.op.name}")
+        super().visit(node, g)
+
+    def plus(self, a: Any, b: Any) -> Any:
+        """The sum of two gradients."""
+        return self._did(_plus, a, b)
+
+    def grown(self, total: Any, g: Any) -> Any:
+        """`total` after `g` was added to it in place."""
+        return self._did(_grown, total, g)
+
+    def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
+        """The gradient of an input of that shape that was broadcast."""
+        out = sum_to(g, shape)
+        self._note(sum_to, (self._encoded(g), shape), {}, out)
+        return out
+
+    def rules(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs of `node`."""
+        op: Any = node.op
+        refs = self._saved(node, saved)
+        g_ref, params = self._encoded(g), self._encoded(node.params)
+        edges: Any = node.edges
+        if op.vjps is not None:
+            out: list[Any] = []
+            for rule, edge in zip(op.vjps, edges, strict=True):
+                gi = None
+                if edge is not None and rule is not None:
+                    gi = rule(g, *saved, **node.params)
+                    self._note(rule, (g_ref, *refs), params, gi)
+                out.append(gi)
+            return out
+        gradients = op.backward(node, g, saved)
+        if isinstance(op, Fused):
+            n, needs = op.arity, [edge is not None for edge in edges]
+            args: tuple[Any, ...] = (g_ref, needs, tuple(refs[n:]), *refs[:n])
+            self._note(op.fast_backward, args, params, gradients)
+        else:
+            held = tuple(None if edge is None else True for edge in edges)
+            args = (op.backward, held, params, g_ref, tuple(refs))
+            self._note(_by_node, args, {}, gradients)
+        return gradients
+
+    def _saved(self, node: Node, saved: Sequence[Any]) -> list[Any]:
+        residuals = self.tape.residuals.get(node)
+        if residuals is None:
+            return [self._encoded(x) for x in saved]
+        n = len(node.op.saves)
+        return [*(self._encoded(x) for x in saved[:n]), *residuals]
+
+    def _encoded(self, value: Any) -> Any:
+        """`value` with `Ref` for arrays; the zeros that stand for what no rule reads stay."""
+        if isinstance(value, _ARRAYS):
+            ref = self.tape.known(value)
+            if ref is None and value.ndim and not any(value.strides):
+                self.tape.constant(value)
+                ref = self.tape.known(value)
+            if ref is None:
+                raise Break("backward uses an array that nothing recorded has made")
+            return ref
+        if type(value) in (tuple, list):
+            return type(value)(self._encoded(x) for x in value)
+        if type(value) is dict:
+            return {key: self._encoded(x) for key, x in value.items()}
+        return value
+
+    def _did(self, body: Any, a: Any, b: Any) -> Any:
+        args = (self._encoded(a), self._encoded(b))
+        out = body(a, b)
+        self._note(body, args, {}, out)
+        return out
+
+    def _note(self, body: Any, args: Any, params: Any, result: Any) -> None:
+        tape = self.tape
+        if isinstance(result, tuple | list):
+            outs: Any = tuple(self._out(x) for x in result)
+        else:
+            outs = self._out(result)
+        kind = "write" if body is _grown else "pure"
+        tape.calls.append(Call(body, args, params, outs, kind=kind))
+
+    def _out(self, value: Any) -> Ref | None:
+        if not isinstance(value, _ARRAYS) or self.tape.known(value) is not None:
+            return None
+        return self.tape.bind(value)
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _grown(total: Any, g: Any) -> Any:
+    total += g
+    return total
+
+
+def _by_node(rule: Any, held: Any, params: Any, g: Any, saved: Any) -> Any:
+    """Calls a rule that reads the node; `held` says which inputs have an edge."""
+    return rule(SimpleNamespace(edges=held, params=params, saved=saved), g, saved)
+
+
+def leaves_of(roots: Sequence[Any], stops: set[Any]) -> list[Any]:
+    """The leaf tensors that the graph of the roots ends in, without going past `stops`."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    waiting = [root for root in roots if root is not None]
+    while waiting:
+        edge = waiting.pop()
+        if id(edge) in seen or edge in stops:
+            continue
+        seen.add(id(edge))
+        if type(edge) is Node:
+            waiting.extend(e for e in edge.edges or () if e is not None)
+        else:
+            found[id(edge)] = edge
+    return list(found.values())
+
+
+def seeds_like(arrays: Sequence[Any]) -> list[Any]:
+    """Gradients of the outputs to record with: not all the same, so that mistakes show."""
+    out = []
+    for i, a in enumerate(arrays):
+        ramp = np.arange(a.size, dtype=np.float64).reshape(a.shape)
+        out.append((1.0 + i + ramp % 7 / 16).astype(a.dtype))
+    return out

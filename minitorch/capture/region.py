@@ -1,0 +1,119 @@
+"""A captured step in the graph: one operation whose rule is the recorded backward."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autograd.accumulation import accumulate
+from ..autograd.engine import OUTPUT_OF
+from ..autograd.mode import quiet, state
+from ..autograd.node import Node
+from ..errors import GraphError
+from ..ops.primitive import Op, Tensor, new_node, wrap
+
+_NOTHING = contextlib.nullcontext()
+
+
+class Region(Op):
+    """The operation "captured": its outputs come from the edges by a recording."""
+
+    name = "captured"
+
+    def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """One gradient for each edge.
+
+        Raises:
+            GraphError: The gradients shall have a graph of their own.
+        """
+        gs = g if isinstance(g, list) else [g]
+        if any(isinstance(part, Tensor) for part in gs):
+            raise GraphError(
+                "backward: a captured step has gradients of first order only. Got "
+                "create_graph=True. Call the function itself, without compile, where gradients "
+                "are differentiated again."
+            )
+        return self._gradients(node, gs, state.running is None or state.running.retain_graph)
+
+    def alone(self, t: Any, retain: bool) -> bool:
+        """`t.backward()` of a number with nothing but this between it and leaves without hooks: the
+        pass of the engine in few words. False, with nothing done, for anything else."""
+        node, array = t._node, t._array
+        edges = node.edges
+        if node.meta is not None or edges is None or array.size != 1 or array.dtype.kind != "f":
+            return False
+        for edge in edges:
+            if type(edge) is Node or (edge is not None and edge._hooks):
+                return False
+        if node.versions:
+            node.check_versions()
+        before, state.recording = state.recording, 0
+        try:
+            with _NOTHING if state.quiet else quiet():
+                found = self._gradients(node, [np.ones(array.shape, array.dtype)], retain)
+                for edge, g in zip(edges, found, strict=True):
+                    if edge is not None and g is not None:
+                        accumulate(edge, g, True)
+        finally:
+            state.recording = before
+        return True
+
+    @staticmethod
+    def _gradients(node: Node, gs: list[Any], retain: bool) -> Sequence[Any]:
+        held: Held = node.params["held"]
+        given = {i for i, part in enumerate(gs) if part is not None}
+        if given & held.used:
+            node.raise_consumed()
+        values = held.values
+        if not retain:
+            held.used |= given
+            if len(held.used) == len(gs):  # nobody can ask again: let go at once
+                held.values = ()
+                node.edges, node.versions = None, ()
+        found: Sequence[Any] = node.params["backward"](values, gs)
+        return found
+
+
+class Held:
+    """What the backward of a captured step needs, until each of its results was used.
+
+    Results may be used one after the other, since in the step itself their graphs may be apart.
+
+    Attributes:
+        values: The arrays.
+        used: Numbers of the results whose graph was consumed.
+    """
+
+    __slots__ = ("used", "values")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        self.used: set[int] = set()
+
+
+REGION = Region()
+
+
+def hang(
+    outputs: Sequence[Any],
+    edges: tuple[Any, ...],
+    saved: tuple[Any, ...],
+    versions: tuple[Any, ...],
+    params: dict[str, Any],
+) -> None:
+    """Puts output tensors into the graph, behind one node."""
+    node = new_node(REGION, edges, {**params, "held": Held(saved)})
+    node.versions = versions
+    if len(outputs) == 1:
+        outputs[0]._node, outputs[0]._rg = node, True
+        return
+    for i, t in enumerate(outputs):
+        t._node, t._rg = new_node(OUTPUT_OF, (node,), {"index": i}), True
+
+
+def tensor_of(array: Any) -> Any:
+    """A Tensor around what a recording gave."""
+    return wrap(array if type(array) is np.ndarray else np.asarray(array))

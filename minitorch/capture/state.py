@@ -1,0 +1,238 @@
+"""The Python state that a step may read: attributes, globals, closures, and containers in them.
+
+A recording holds only while all of it is as it was. What is compared is the identity of objects,
+and the value of numbers and strings; tensors are compared by identity, since replays read their
+values anew.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..nn.module import Module
+from ..tensor import Tensor
+from .audit import origin
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_MISSING = object()
+_LARGEST = 50_000
+_SMALL = 4096  # elements of a NumPy array up to which its values are compared
+# Modules whose objects are looked at by identity only.
+_OPAQUE = frozenset(sys.stdlib_module_names) | {"minitorch", "numpy", "builtins"}
+_DEEPEST = 12
+
+
+class TooLarge(Exception):
+    """There is more state than can be compared in every step."""
+
+
+class State:
+    """A snapshot of what `roots` and the globals of `codes` lead to.
+
+    Args:
+        roots: Pairs of a name and the function, module or object that runs.
+        codes: The user's code that runs, with its globals.
+
+    Attributes:
+        tensors: For the id of each array that was found, its tensor.
+    """
+
+    def __init__(
+        self, roots: Iterable[tuple[str, Any]], codes: Mapping[CodeType, dict[str, Any]]
+    ) -> None:
+        self.tensors: dict[int, Any] = {}
+        self._codes = codes
+        self._seen: dict[int, Any] = {}
+        self._maps: list[tuple[Any, Any, Any, str]] = []
+        self._lists: list[tuple[Any, Any, Any, str]] = []
+        self._cells: list[tuple[CellType, Any, str]] = []
+        self._slots: list[tuple[Any, str, Any, str]] = []
+        self._sizes: list[tuple[Any, int, str]] = []
+        self._asked: list[tuple[Callable[[], Any], Any, str]] = []
+        for name, root in roots:
+            self._visit(name, root, 0)
+        self._take_codes()
+        del self._codes
+
+    # ---- taking ----------------------------------------------------------------------------------
+
+    def _take_codes(self) -> None:
+        closed = [code for code in self._codes if code.co_freevars]
+        for function in gc.get_referrers(*closed) if closed else ():
+            if isinstance(function, FunctionType) and function.__code__ in self._codes:
+                self._function(function.__qualname__, function, 0)
+        for code, names in self._codes.items():
+            where = origin(code.co_filename)
+            if where == "standard library":
+                continue
+            for name in code.co_names:
+                value = names.get(name, _MISSING)
+                if value is _MISSING or (where == "library" and not isinstance(value, _PLAIN)):
+                    continue
+                self._entry(self._maps, names, name, value, f"the global {name}", 0)
+                if isinstance(value, ModuleType):
+                    self._module_attributes(value, code)
+
+    def _module_attributes(self, module: ModuleType, code: CodeType) -> None:
+        if module.__name__.partition(".")[0] in _OPAQUE:
+            return
+        for name in code.co_names:
+            value = vars(module).get(name, _MISSING)
+            if value is not _MISSING:
+                path = f"{module.__name__}.{name}"
+                self._entry(self._maps, vars(module), name, value, path, 0)
+
+    def _entry(
+        self, entries: list[Any], holder: Any, key: Any, value: Any, path: str, depth: int
+    ) -> None:
+        if len(self._maps) + len(self._lists) > _LARGEST:
+            raise TooLarge
+        entries.append((holder, key, value, path))
+        self._visit(path, value, depth)
+
+    def _visit(self, path: str, value: Any, depth: int) -> None:
+        if isinstance(value, _PLAIN) or id(value) in self._seen or depth > _DEEPEST:
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, Tensor):
+            self.tensors.setdefault(id(value._array), value)
+        elif isinstance(value, Module):
+            self._attributes(path, value, depth)
+        elif isinstance(value, dict):
+            self._sizes.append((value, len(value), path))
+            for key, held in list(value.items()):
+                self._entry(self._maps, value, key, held, f"{path}[{key!r}]", depth + 1)
+        elif isinstance(value, list | deque):
+            self._sizes.append((value, len(value), path))
+            for i, held in enumerate(value):
+                self._entry(self._lists, value, i, held, f"{path}[{i}]", depth + 1)
+        elif isinstance(value, tuple):
+            for i, held in enumerate(value):
+                self._visit(f"{path}[{i}]", held, depth + 1)
+        elif isinstance(value, MethodType):
+            self._visit(path, value.__self__, depth)
+            self._visit(path, value.__func__, depth)
+        elif isinstance(value, FunctionType):
+            if value.__code__ in self._codes or not depth:
+                self._function(path, value, depth)
+        else:
+            self._object(path, value, depth)
+
+    def _function(self, path: str, function: FunctionType, depth: int) -> None:
+        names = function.__code__.co_freevars
+        for name, cell in zip(names, function.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            self._cells.append((cell, value, f"the variable {name}"))
+            self._visit(f"the variable {name}", value, depth + 1)
+        for value in function.__defaults__ or ():
+            self._visit(f"a default of {path}", value, depth + 1)
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self._visit(f"the default of {name}", value, depth + 1)
+
+    def _attributes(self, path: str, holder: Any, depth: int) -> None:
+        held = vars(holder)
+        self._sizes.append((held, len(held), path))
+        for name, value in list(held.items()):
+            if name == "_task":  # a TaskModule's link to its Trainer, and its hyper-parameters
+                self._visit(f"{path}.hparams", getattr(value, "hparams", None), depth + 1)
+            else:
+                self._entry(self._maps, held, name, value, f"{path}.{name}", depth + 1)
+        for kind in type(holder).__mro__:
+            if _is_opaque(kind):
+                continue
+            for name, value in list(vars(kind).items()):
+                if isinstance(value, (*_PLAIN, list, dict, tuple, Tensor)) and name[:2] != "__":
+                    place = f"{kind.__name__}.{name}"
+                    self._entry(self._maps, vars(kind), name, value, place, depth + 1)
+
+    def _object(self, path: str, value: Any, depth: int) -> None:
+        if isinstance(value, set | frozenset):
+            self._ask(lambda: sorted(map(id, value)), path)
+        elif isinstance(value, np.ndarray):
+            if value.size <= _SMALL:
+                self._ask(value.tobytes, path)
+        elif isinstance(value, np.random.Generator):
+            self._ask(lambda: str(value.bit_generator.state), path)
+        elif isinstance(value, random.Random):
+            self._ask(value.getstate, path)
+        elif isinstance(value, type | ModuleType) or _is_opaque(type(value)):
+            return
+        else:
+            if hasattr(value, "__dict__"):
+                self._attributes(path, value, depth)
+            for kind in type(value).__mro__:
+                for name in vars(kind).get("__slots__", ()):
+                    held = getattr(value, name, _MISSING)
+                    if not _is_opaque(kind) and name[:2] != "__":
+                        self._entry(self._slots, value, name, held, f"{path}.{name}", depth + 1)
+
+    def _ask(self, question: Callable[[], Any], path: str) -> None:
+        self._asked.append((question, question(), path))
+
+    # ---- comparing -------------------------------------------------------------------------------
+
+    def changed(self) -> str:
+        """The first part that is no longer as it was; "" if there is none."""
+        for held, key, value, path in self._maps:
+            now = held.get(key, _MISSING)
+            if now is not value and not _equal(now, value):
+                return path
+        for held, name, value, path in self._slots:
+            now = getattr(held, name, _MISSING)
+            if now is not value and not _equal(now, value):
+                return path
+        for question, answer, path in self._asked:
+            if question() != answer:
+                return path
+        for container, count, path in self._sizes:
+            if len(container) != count:
+                return path
+        for held, key, value, path in self._lists:
+            now = held[key]
+            if now is not value and not _equal(now, value):
+                return path
+        for cell, value, path in self._cells:
+            now = _contents(cell)
+            if now is not value and not _equal(now, value):
+                return path
+        return ""
+
+
+def _is_opaque(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _OPAQUE
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two different objects are one plain value, or tuples of such, or one method."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, _PLAIN):
+        return bool(a == b) and (a != 0 or str(a) == str(b)) or (_is_nan(a) and _is_nan(b))
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(x is y or _equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, MethodType):
+        return a.__self__ is b.__self__ and a.__func__ is b.__func__
+    return False
+
+
+def _is_nan(x: Any) -> bool:
+    return isinstance(x, float) and math.isnan(x)

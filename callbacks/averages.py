@@ -71,7 +71,9 @@ class Averages:
         """Takes the present weights into the averages."""
         if not self._places:
             self.find(module)
-        pairs, copied, values = [], [], self.values
+        pairs: list[tuple[Any, Any]] = []
+        copied: list[tuple[Any, Any]] = []
+        values = self.values
         for name, kind, holder, key in self._places:
             held = holder[key].detach()
             average = values.get(name)

@@ -62,7 +62,7 @@ class BaseFinetuning(Callback):
         if isinstance(modules, Module):
             found: Iterable[Module] = modules.modules()
         else:
-            items = modules.values() if isinstance(modules, dict) else modules
+            items: Any = modules.values() if isinstance(modules, dict) else modules
             found = [part for one in items for part in BaseFinetuning.flatten_modules(one)]
         each = {id(part): part for part in found}.values()
         return [m for m in each if not list(m.children()) or list(m.parameters(recurse=False))]

@@ -11,7 +11,7 @@ from minitorch.errors import ArgumentError
 if TYPE_CHECKING:
     from minitorch.callbacks.model_checkpoint import ModelCheckpoint
 
-TRIGGERS = ("every_n_train_steps", "every_n_epochs", "train_time_interval")
+TRIGGERS = ("every", "every_n_train_steps", "every_n_epochs", "train_time_interval")
 _WHO = "ModelCheckpoint"
 
 

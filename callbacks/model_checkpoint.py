@@ -25,6 +25,7 @@ from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.callbacks.checkpoint_writer import CheckpointWriter, Job
 from minitorch.callbacks.monitor import Mode, Watched, direction, key
+from minitorch.callbacks.rhythm import Rhythm
 from minitorch.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class ModelCheckpoint(Callback):
     """Writes checkpoints from which `fit(ckpt_path=...)` goes on exactly.
 
     *When.* With a monitor: whenever the metric has a new value for a whole epoch. Without: at the
-    end of each epoch. `every_n_epochs` thins this out; `every_n_train_steps` and
-    `train_time_interval` replace it. A metric always belongs to the weights in the file: a
+    end of each epoch. `every_n_epochs` thins this out; `every`, `every_n_train_steps`
+    and `train_time_interval` replace it. A metric always belongs to the weights in the file: a
     checkpoint that is due waits until the monitor, and metrics in `filename`, have a value for the
     weights of this moment.
 
@@ -70,6 +71,7 @@ class ModelCheckpoint(Callback):
         every_n_epochs: Save in every n-th epoch; 0 for never.
         save_on_train_epoch_end: True saves at the end of training epochs only, False after
             validations only.
+        every: A trigger that says when to save, such as `Steps(100) | Minutes(5)`.
         enable_version_counter: Append "-v1" rather than replace a file of another run.
         save_async: Write on a thread; training waits for a copy of the state only. What went wrong
             is told at the next save, at the end of the run at the latest.
@@ -105,6 +107,7 @@ class ModelCheckpoint(Callback):
         every_n_epochs: int | None = None,
         save_on_train_epoch_end: bool | None = None,
         enable_version_counter: bool = True,
+        every: Any = None,
         save_async: bool = False,
     ) -> None:
         self.dirpath = None if dirpath is None else os.path.abspath(os.fspath(dirpath))
@@ -124,6 +127,8 @@ class ModelCheckpoint(Callback):
         self.every_n_epochs = every_n_epochs
         self.save_on_train_epoch_end = save_on_train_epoch_end
         self.enable_version_counter = enable_version_counter
+        self.every = every
+        self._rhythm = Rhythm("ModelCheckpoint: every", every)
         self.save_async = save_async
         self._given_dirpath = self.dirpath
         self._reset()
@@ -193,6 +198,7 @@ class ModelCheckpoint(Callback):
         self.dirpath = self._given_dirpath
         if self.dirpath is None:
             self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "checkpoints"))
+        self._rhythm.reset()
         check_writable(self.dirpath)
         clear_folder(self.dirpath)
         self._reset()
@@ -205,7 +211,8 @@ class ModelCheckpoint(Callback):
 
     @property
     def _by_batches(self) -> bool:
-        return self.every_n_train_steps is not None or self.train_time_interval is not None
+        given = self.every_n_train_steps, self.train_time_interval, self.every
+        return any(value is not None for value in given)
 
     def listens(self, event: str) -> bool:
         if event == "on_train_batch_end":
@@ -216,6 +223,7 @@ class ModelCheckpoint(Callback):
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._training = True
+        self._rhythm.start(trainer)
         self._began = time.monotonic()
         self._step = trainer.global_step
 
@@ -228,7 +236,7 @@ class ModelCheckpoint(Callback):
             if not self._by_batches:
                 trainer.rewire()
                 return
-        if self._comes_due(trainer.global_step):
+        if self._rhythm.came(trainer) or self._comes_due(trainer.global_step):
             self._due = True
             self._save_if_ready(trainer, at_least_last=True)
 
@@ -246,8 +254,10 @@ class ModelCheckpoint(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         self._look(trainer)
+        came = self._rhythm.came(trainer, epoch_over=True)
         if self.save_on_train_epoch_end is False:
             return
+        self._due = self._due or came
         if not self._by_batches:
             self._due = self._due or self._epoch_counts(trainer)
         if self._due:
@@ -448,6 +458,7 @@ class ModelCheckpoint(Callback):
             "saves": self._saves,
             "seen": self._seen,
             "due": self._due,
+            "every": self._rhythm.state_dict(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -473,6 +484,7 @@ class ModelCheckpoint(Callback):
         self._saves = state_dict["saves"]
         self._seen = state_dict["seen"]
         self._due = state_dict["due"]
+        self._rhythm.load_state_dict(state_dict.get("every", {}))
 
     def _find(self, path: str) -> str | None:
         if not path:

@@ -54,6 +54,10 @@ class Rhythm:
             self.pending = True
         return self.pending
 
+    def came(self, trainer: Trainer, *, epoch_over: bool = False) -> bool:
+        """Whether there is a trigger and it comes due right here."""
+        return self.look(trainer, epoch_over=epoch_over) and self.take()
+
     def take(self) -> bool:
         """Whether it is due; from here on it is not."""
         due, self.pending = self.pending, False

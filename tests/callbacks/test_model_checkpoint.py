@@ -487,8 +487,8 @@ def test_direction_must_be_given() -> None:
         ({"train_time_interval": 60}, "train_time_interval must be a timedelta > 0 or None."),
         (
             {"every_n_epochs": 1, "every_n_train_steps": 5},
-            "one argument of every_n_train_steps, every_n_epochs, train_time_interval sets the "
-            "rhythm. Got every_n_train_steps and every_n_epochs. Keep one, or pass several",
+            "one argument of every, every_n_train_steps, every_n_epochs, train_time_interval sets "
+            "the rhythm. Got every_n_train_steps and every_n_epochs. Keep one, or pass several",
         ),
         ({"filename": "{epoch"}, "filename must be a template"),
     ],

@@ -18,6 +18,7 @@ from minitorch.callbacks import (
     Epochs,
     Hours,
     Minutes,
+    ModelCheckpoint,
     Once,
     Order,
     Samples,
@@ -383,3 +384,41 @@ def test_early_stopping_looks_when_it_is_due(case: str, tmp_path: Path) -> None:
 def test_early_stopping_refuses_a_bare_number() -> None:
     with pytest.raises(ArgumentError, match="EarlyStopping: every: an interval carries its unit"):
         EarlyStopping("val/score", mode="min", every=100)
+
+
+# Checkpoints.
+
+SAVED: dict[str, tuple[Any, list[int]]] = {
+    "updates": (Steps(3), [3, 6]),
+    "samples": (Samples(6), [3, 6]),
+    "epochs": (Epochs(1), [4, 8]),
+    "combined": (Steps(3) | Epochs(1), [3, 4, 6, 8]),
+    "late": (Steps(1).after(Epochs(1.5)), [6, 7, 8]),
+}
+
+
+@pytest.mark.parametrize("case", SAVED)
+def test_checkpoints_are_written_when_it_is_due(case: str, tmp_path: Path) -> None:
+    trigger, steps = SAVED[case]
+
+    def keep(folder: Path) -> ModelCheckpoint:
+        return ModelCheckpoint(folder, "{step}", every=trigger, save_top_k=-1, save_last=False)
+
+    def found(folder: Path) -> list[int]:
+        return sorted(int(path.stem.partition("=")[2]) for path in folder.glob("*.ckpt"))
+
+    fit(Linear(), keep(tmp_path / "whole"), max_epochs=2)
+    assert found(tmp_path / "whole") == steps
+    calls = keep(tmp_path / "cut"), SaveAndDie(5, tmp_path / "x")
+    with pytest.raises(ZeroDivisionError):
+        fit(Linear(), *calls, max_epochs=2)
+    fit(Linear(), keep(tmp_path / "cut"), max_epochs=2, ckpt=tmp_path / "x")
+    assert found(tmp_path / "cut") == steps
+
+
+def test_one_argument_sets_the_rhythm(tmp_path: Path) -> None:
+    both = ModelCheckpoint(tmp_path, every=Steps(1), every_n_train_steps=2)
+    with pytest.raises(ArgumentError, match="sets the rhythm. Got every and every_n_train_steps"):
+        fit(Linear(), both, max_epochs=1)
+    with pytest.raises(ArgumentError, match="ModelCheckpoint: every: an interval carries its un"):
+        ModelCheckpoint(tmp_path, every=2)

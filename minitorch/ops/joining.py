@@ -72,7 +72,7 @@ def _cat_tensors(kept: list[Any], axis: int) -> Any:
         kept = [primitive.cast(x, target.numpy) for x in kept]
     check_same_device("cat", kept)
     arrays = [x._array for x in kept]
-    params = {"axis": axis, "sizes": [a.shape[axis] for a in arrays]}
+    params: dict[str, Any] = {"axis": axis, "sizes": [a.shape[axis] for a in arrays]}
     return primitive.finish(_CAT, _CAT.forward(*arrays, **params), tuple(kept), params)
 
 

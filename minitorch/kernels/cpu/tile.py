@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import register_jitable
+
+from .compile import intrinsic
 
 ROWS, COLUMNS = 4, 24  # of a tile: twelve vectors of sums, as many as AVX2's registers hold
 _LANES = 8

@@ -48,6 +48,7 @@ class BackupAndRestore(Callback):
         self.delete_checkpoint = delete_checkpoint
         self._writer = CheckpointWriter("BackupAndRestore", asynchronous=save_async)
         self._saved = -1
+        self._ended = False
 
     @property
     def failures(self) -> list[str]:
@@ -81,7 +82,7 @@ class BackupAndRestore(Callback):
             refuse("BackupAndRestore", "save_freq", every, '"epoch" or a number of batches ≥ 1')
         check_writable(self.backup_dir)
         clear_folder(self.backup_dir)
-        self._saved = -1
+        self._saved, self._ended = -1, False
 
     def listens(self, event: str) -> bool:
         if event == "on_train_batch_end":
@@ -99,18 +100,20 @@ class BackupAndRestore(Callback):
             self._save(trainer)
 
     def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
-        if trainer.interrupted:
-            if self._saved != trainer.position.batches:
-                self._save(trainer)
-            return
-        self._writer.collect(trainer)
-        if self.delete_checkpoint:
-            for path in (self.path, self._previous):
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)
+        if trainer.interrupted and self._saved != trainer.position.batches:
+            self._save(trainer)
+        self._ended = not trainer.interrupted
 
     def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         self._writer.collect(trainer)
+        if self._ended and self.delete_checkpoint:
+            for path in (self._previous, self.path):  # never the older one alone
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+        self._ended = False
+
+    def on_exception(self, trainer: Trainer, module: TaskModule, exception: BaseException) -> None:
+        self._ended = False
 
     def _save(self, trainer: Trainer) -> None:
         self._writer.collect(trainer)

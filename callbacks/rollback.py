@@ -92,7 +92,7 @@ class Rollback(Callback):
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         if self._good is None:
-            self._good = trainer.take_snapshot()
+            self._good = self._copy(trainer)
 
     def on_train_batch_start(
         self, trainer: Trainer, module: TaskModule, batch: Any, batch_idx: int
@@ -115,7 +115,10 @@ class Rollback(Callback):
             return
         assert self._good is not None
         if trainer.global_step >= self._good["global_step"] + self.every_n_steps:
-            self._candidate = trainer.take_snapshot()
+            self._candidate = self._copy(trainer)
+
+    def _copy(self, trainer: Trainer) -> dict[str, Any]:
+        return {**trainer.take_snapshot(), "spikes": self._spikes.state_dict()}
 
     def on_divergence(
         self, trainer: Trainer, module: TaskModule, error: DivergenceError
@@ -131,6 +134,7 @@ class Rollback(Callback):
         self._candidate = None
         before = trainer.global_step
         trainer.restore_snapshot(self._good)
+        self._spikes.load_state_dict(self._good["spikes"])  # older weights have higher losses
         text = (
             f"Rollback {self.count} of {self.max_rollbacks}: from update {before} back to "
             f"{trainer.global_step}, and on behind batch {error.batch} of epoch "

@@ -138,6 +138,19 @@ def test_weights_optimizer_and_schedule_are_those_of_the_copy(interval: str) -> 
     assert after[1] == pytest.approx(rates[interval])
 
 
+def test_losses_of_the_older_weights_are_no_jump() -> None:
+    """Back at the first weights, losses are ten times the mean of the last ones, and stay so."""
+
+    class Falls(Diverges):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            scale = 0.5 ** min(self.trainer.global_step, 8)
+            return super().training_step(batch, batch_idx) * scale
+
+    with pytest.warns(UserWarning, match="Rollback 1 of 1: from update 14 back to 0"):
+        _, result = fit(Falls({14: NAN}), Rollback(1, 30, window=3, rtol=9.0))
+    assert (result.status, result.global_step) == ("completed", 5)
+
+
 def test_copy_is_good_only_after_the_next_step() -> None:
     """The update before a spike may have caused it: its copy is thrown away."""
     with pytest.warns(UserWarning, match="from update 12 back to 8"):

@@ -42,7 +42,7 @@ KEEPERS = {
         **{"monitor": "val/loss", "mode": "min", "save_top_k": 2, "save_last": "link"},
         "save_async": True,
     },
-    "backup": {"save_freq": 1, "double_checkpoint": True},
+    "backup": {"save_freq": 1, "double_checkpoint": True, "delete_checkpoint": False},
 }
 
 
@@ -118,6 +118,8 @@ def train(folder: Path, mode: str, pipe: int, full_at: int | None) -> str:
     tree = trainer.dump_checkpoint()
     state = [tree[key] for key in ("state_dict", "optimizer_states", "lr_schedulers", "random")]
     state += [tree["loops"]["position"], tree["callbacks"]["MetricLog"]["history"]]
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     with open(folder / "state", "wb") as file:
         io.save(state, file)
     return hashlib.sha256((folder / "state").read_bytes()).hexdigest()

@@ -486,9 +486,13 @@ def clamp_max(input: Any, max: Any) -> Any:
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy with its own memory; gradients pass through."""
-    return finish(CLONE, input._array.copy(), (input,), primitive.NO_PARAMS)
+    return finish(CLONE, _copied(input._array), (input,), primitive.NO_PARAMS)
 
 
-CLONE = Primitive("clone", lambda a: a.copy(), (lambda g: g,))
+def _copied(a: Any) -> Any:
+    return a.copy()
+
+
+CLONE = Primitive("clone", _copied, (lambda g: g,))
 absolute, clip, multiply, subtract, negative = abs, clamp, mul, sub, neg
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -226,7 +226,12 @@ class Binary(Primitive):
         floating: Integers are converted to the default floating dtype first.
         accepts_bool: False for operations that PyTorch refuses on bool.
         numbers: The rules also work with a Python number in place of one operand.
+
+    Attributes:
+        made: All of them, for those who observe operations.
     """
+
+    made: ClassVar[list[Binary]] = []
 
     def __init__(
         self,
@@ -248,6 +253,7 @@ class Binary(Primitive):
         self.accepts_bool = accepts_bool
         self.function = _binary_function(self)
         self.operator = _binary_function(self, is_operator=True)
+        self.made.append(self)
 
 
 def _binary_function(op: Binary, *, is_operator: bool = False) -> Callable[[Any, Any], Any]:

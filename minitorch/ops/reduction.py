@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,9 @@ _SUM = Primitive(
 )
 
 
+_total = partial(np.add.reduce, axis=None)
+
+
 def sum(
     input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **names: Any
 ) -> Any:
@@ -78,7 +82,7 @@ def sum(
         if type(array) is np.ndarray and array.dtype.char in "fd":
             # The sum that every loss ends in, with nothing to find out about its axes.
             params = {"axes": tuple(range(array.ndim)), "keepdim": False, "shape": array.shape}
-            return finish_one(_SUM, np.add.reduce(array, axis=None), input, params)
+            return finish_one(_SUM, _total(array), input, params)
     x = widened(input, dtype)
     a = raw(x)
     axes = axes_of("sum", a.ndim, dim)

@@ -2,4 +2,6 @@
 
 from ..lazy import lazy
 
-__getattr__, __dir__ = lazy(__name__, {}, ("checkpoint", "data", "model_zoo", "tensorboard"))
+__getattr__, __dir__ = lazy(
+    __name__, {}, ("checkpoint", "data", "flop_counter", "model_zoo", "tensorboard")
+)

@@ -206,9 +206,6 @@ REFUSED: dict[str, Any] = {
     "jit.load": lambda: mt.jit.load("x"),
     "hub.load: no code from elsewhere": lambda: mt.hub.load("a", "b"),
     "onnx.export: there is no export": lambda: mt.onnx.export(None),
-    "profiler.profile": lambda: mt.profiler.profile(),
-    "profiler.schedule": lambda: mt.profiler.schedule(wait=1),
-    "profiler.tensorboard_trace_handler": lambda: mt.profiler.tensorboard_trace_handler("x"),
     "distributed.new_group": lambda: mt.distributed.new_group([0]),
     "DistributedDataParallel": lambda: mt.nn.parallel.DistributedDataParallel(mt.nn.ReLU()),
 }

@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
     from minitorch.callbacks.cancel import CancelStep as CancelStep
+    from minitorch.trainer.advanced_profiler import AdvancedProfiler as AdvancedProfiler
     from minitorch.trainer.combined_loader import CombinedLoader as CombinedLoader
     from minitorch.trainer.data_module import DataModule as DataModule
     from minitorch.trainer.data_module import DataModule as LightningDataModule
+    from minitorch.trainer.ops_profiler import OpsProfiler as OpsProfiler
     from minitorch.trainer.phase import freeze as freeze
     from minitorch.trainer.phase import unfreeze as unfreeze
+    from minitorch.trainer.profiler import Profiler as Profiler
+    from minitorch.trainer.profiler import SimpleProfiler as SimpleProfiler
     from minitorch.trainer.result import Checkpoint as Checkpoint
     from minitorch.trainer.result import FitResult as FitResult
     from minitorch.trainer.seeding import isolate_rng as isolate_rng
@@ -31,10 +35,14 @@ _HOME = {
     "CancelEpoch": "minitorch.callbacks.cancel",
     "CancelFit": "minitorch.callbacks.cancel",
     "CancelStep": "minitorch.callbacks.cancel",
+    "AdvancedProfiler": "advanced_profiler",
     "Checkpoint": "result",
     "CombinedLoader": "combined_loader",
     "DataModule": "data_module",
     "FitResult": "result",
+    "OpsProfiler": "ops_profiler",
+    "Profiler": "profiler",
+    "SimpleProfiler": "profiler",
     "TaskModule": "task",
     "Trainer": "trainer",
     "Tuner": "tuner",

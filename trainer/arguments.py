@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from minitorch.errors import ArgumentError
 from minitorch.trainer.checks import LEVELS, refuse_level
 from minitorch.trainer.intervals import has_unit
+from minitorch.trainer.profiler import NAMES as PROFILERS
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
@@ -188,8 +189,8 @@ def check(settings: Settings) -> None:
         _refuse("compile", s.compile, "True or False")
     if s.checks not in LEVELS:
         refuse_level(s.checks)
-    if isinstance(s.profiler, str) and s.profiler != "simple":
-        _refuse("profiler", s.profiler, '"simple" or an object with its methods')
+    if isinstance(s.profiler, str) and s.profiler not in PROFILERS:
+        _refuse("profiler", s.profiler, f"one of {', '.join(PROFILERS)}, or a Profiler")
 
 
 def _counts(s: Settings) -> None:

@@ -12,7 +12,7 @@ from minitorch.trainer.hooks import Hooks
 from minitorch.trainer.task import positional_count
 
 if TYPE_CHECKING:
-    from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.profiler import Profiler
     from minitorch.trainer.status import Status
     from minitorch.trainer.task import TaskModule
 
@@ -56,7 +56,7 @@ class Events:
         callbacks: Sequence[Callback],
         trainer: Status,
         module: TaskModule,
-        profiler: SimpleProfiler | None = None,
+        profiler: Profiler | None = None,
     ) -> None:
         for event in EVENTS:
             calls: Calls = []

@@ -33,6 +33,14 @@ class LoggerGroup:
         """Passes the model's operations on."""
         self._each("log_graph", graph)
 
+    def log_text(self, tag: str, text: str, step: int) -> None:
+        """Passes a text on to those who take texts."""
+        self._each("log_text", tag, text, step, optional=True)
+
+    def log_histogram(self, tag: str, values: Any, step: int) -> None:
+        """Passes the values of a distribution on to those who draw them."""
+        self._each("log_histogram", tag, values, step, optional=True)
+
     def after_save_checkpoint(self, path: str, metrics: Mapping[str, float]) -> None:
         """Tells that a checkpoint was written."""
         self._each("after_save_checkpoint", path, metrics)
@@ -45,8 +53,10 @@ class LoggerGroup:
         """Lets every logger write everything and close."""
         self._each("finalize", status)
 
-    def _each(self, method: str, *args: Any) -> None:
+    def _each(self, method: str, *args: Any, optional: bool = False) -> None:
         for logger in list(self.loggers):
+            if optional and not hasattr(logger, method):
+                continue
             try:
                 getattr(logger, method)(*args)
             except Exception as error:

@@ -27,6 +27,7 @@ from minitorch.trainer import (
     optimizers,
     phase,
     preflight,
+    profiler,
     several,
     sources,
     weights,
@@ -35,7 +36,6 @@ from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
 from minitorch.trainer.events import as_list
 from minitorch.trainer.interrupt import Interrupt
-from minitorch.trainer.profiler import SimpleProfiler
 from minitorch.trainer.result import Checkpoint, FitResult
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import TaskModule, overrides, positional_count
@@ -98,8 +98,7 @@ class Run:
         module._task.trainer = trainer
         trainer.datamodule = data if isinstance(data, DataModule) else None
         trainer.interrupt = Interrupt()
-        given = trainer.settings.profiler
-        trainer.profiler = SimpleProfiler() if given == "simple" else given
+        trainer.profiler = profiler.make(trainer.settings.profiler)
         self._complete_callbacks()
         for callback in trainer.callbacks:
             callback._trainer = trainer
@@ -110,6 +109,7 @@ class Run:
             if owner is not None:
                 ranks.first_alone(partial(prepare, owner, trainer.checks))
         self._began = True
+        profiler.begin(trainer.profiler, trainer, self.stage)
         trainer._fire(trainer.events.setup, self.stage)
         module.configure_model()
         return None if trainer.datamodule is not None else data
@@ -342,9 +342,9 @@ class Run:
         trainer._to_save = []
         ending = trainer._end[0] if trainer._end and self.stage == "fit" else ""
         failed = error is not None or ending == "failed"
+        if self._began:
+            self._call_all([profiler.end], (trainer.profiler, trainer, self.stage), later)
         trainer.logger_group.finalize("failed" if failed else "success")
-        if trainer.profiler is not None and self._began:
-            trainer.print(trainer.profiler.summary())
         if error is None and later:
             raise later[0]
         for one in later:
@@ -406,7 +406,7 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
         return not any(isinstance(callback, kind) for callback in present)
 
     bar = s.enable_progress_bar in (None, True) and ranks.place()[0] == 0
-    if bar and missing(box.TQDMProgressBar):
+    if bar and missing(box.ProgressBar):
         added.append(box.TQDMProgressBar())
     if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):
         added.append(box.ModelSummary())

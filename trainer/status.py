@@ -39,7 +39,7 @@ from minitorch.trainer.view import View
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer.checks import Checks
-    from minitorch.trainer.profiler import SimpleProfiler
+    from minitorch.trainer.profiler import Profiler
     from minitorch.trainer.several import Named
     from minitorch.trainer.sources import EvalSources, FitSources
     from minitorch.trainer.task import TaskModule
@@ -97,7 +97,7 @@ class Status(LightningNames, View):
         self.phase: str | None = None
         self.stage: str | None = None
         self.interrupt = Interrupt()
-        self.profiler: SimpleProfiler | None = None
+        self.profiler: Profiler | None = None
         self._module: TaskModule | None = None
         self._running: str | None = None
         self._configured: TaskModule | None = None

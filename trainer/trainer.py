@@ -72,9 +72,10 @@ class Trainer(Status):
         detect_anomaly: Find the operation that makes a nan; slow.
         deterministic: On the CPU every kernel is deterministic anyway.
         default_root_dir: Folder for files without another place; default the current one.
-        profiler: "simple" prints where the time went.
         compile: Record training_step and its backward pass once, and replay them from then on; what
             cannot be recorded runs eagerly, with a warning that names the line.
+        profiler: "simple" prints where the time went, "advanced" in which functions, "ops" in
+            which operations; or a `minitorch.trainer.profiler.Profiler`.
         checks: "on" looks for training pitfalls (docs/pitfalls.md), "off" does not, "warn" only
             warns, "strict" raises where "on" warns.
         reload_dataloaders_every_n_epochs: Call the loader hooks again every so many epochs.

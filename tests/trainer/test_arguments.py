@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "sanity": ({"num_sanity_val_steps": "all"}, r"num_sanity_val_steps must be an integer"),
     "accelerator": ({"accelerator": "tpu"}, r'accelerator must be "auto", "cpu", "gpu" or "cuda"'),
     "deterministic": ({"deterministic": "yes"}, r'deterministic must be True, False or "warn"'),
-    "profiler": ({"profiler": "advanced"}, r'profiler must be "simple" or an object'),
+    "profiler": ({"profiler": "fast"}, r"profiler must be one of simple, advanced, ops"),
     "dev run": ({"fast_dev_run": -1}, r"fast_dev_run must be True, False or a number"),
     "overfit": ({"overfit_batches": 2.0}, r"overfit_batches must be a share"),
 }

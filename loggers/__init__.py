@@ -4,19 +4,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from minitorch.loggers.console_logger import ConsoleLogger
     from minitorch.loggers.csv_logger import CSVLogger
     from minitorch.loggers.jsonl_logger import JSONLLogger
     from minitorch.loggers.logger import Logger, LoggerError
+    from minitorch.loggers.mlflow_logger import MLFlowLogger
     from minitorch.loggers.tensorboard_logger import TensorBoardLogger
+    from minitorch.loggers.wandb_logger import WandbLogger
 
-__all__ = ["CSVLogger", "JSONLLogger", "Logger", "LoggerError", "TensorBoardLogger"]
+__all__ = [
+    "CSVLogger",
+    "ConsoleLogger",
+    "JSONLLogger",
+    "Logger",
+    "LoggerError",
+    "MLFlowLogger",
+    "TensorBoardLogger",
+    "WandbLogger",
+]
 
 _HOME = {
     "CSVLogger": ".csv_logger",
+    "ConsoleLogger": ".console_logger",
     "JSONLLogger": ".jsonl_logger",
     "Logger": ".logger",
     "LoggerError": ".logger",
+    "MLFlowLogger": ".mlflow_logger",
     "TensorBoardLogger": ".tensorboard_logger",
+    "WandbLogger": ".wandb_logger",
 }
 
 

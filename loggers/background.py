@@ -22,9 +22,15 @@ _exiting = False
 
 
 class Sink(ABC):
-    """What stands behind the queue: one file of one format."""
+    """What stands behind the queue: one file of one format, a terminal, or a service.
+
+    Attributes:
+        path: The file, for messages; a name without a folder for what is no file.
+        advice: What to do about records that could not be written.
+    """
 
     path: str
+    advice = "please report what was logged."
 
     @abstractmethod
     def open(self) -> None:
@@ -89,7 +95,9 @@ class Background:
             if self._open or self._forked:
                 return
             try:
-                os.makedirs(os.path.dirname(self._sink.path), exist_ok=True)
+                folder = os.path.dirname(self._sink.path)
+                if folder:
+                    os.makedirs(folder, exist_ok=True)
                 self._sink.open()
             except OSError as error:
                 raise explain(self._label, self._sink.path, error) from error
@@ -256,7 +264,7 @@ class Background:
     def _broken(self, action: str, error: Exception) -> LoggerError:
         failure = LoggerError(
             f"{self._label}: cannot {action} for {self._sink.path}: {error!r}. It was left out; "
-            "please report what was logged."
+            f"{self._sink.advice}"
         )
         failure.__cause__ = error
         return failure

@@ -60,8 +60,8 @@ class CSVLogger(FileLogger):
                 "Log it as 'train/step', or pass prefix=."
             )
 
-    def _make_sink(self, folder: str) -> Sink:
-        return _CSVFile(folder)
+    def _make_sink(self) -> Sink:
+        return _CSVFile(self.log_dir)
 
 
 class _CSVFile(Sink):

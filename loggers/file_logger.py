@@ -2,23 +2,17 @@
 
 import json
 import os
-import threading
-import weakref
-from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from time import time
 from typing import Any
 
 from minitorch.loggers.append_file import claim_version, explain, numbered
-from minitorch.loggers.background import Background, Sink
-from minitorch.loggers.logger import Logger
-from minitorch.loggers.values import check_step, check_tag, to_json, to_number, to_params
-
-FLUSH_SECS = 5.0
+from minitorch.loggers.queued_logger import FLUSH_SECS as FLUSH_SECS
+from minitorch.loggers.queued_logger import QueuedLogger
+from minitorch.loggers.values import to_json, to_params
 
 
-class FileLogger(Logger):
+class FileLogger(QueuedLogger):
     """Base of the loggers with a folder per run and a background thread that writes.
 
     The folder is claimed when `version`, `log_dir` or a log method is first used; loggers that
@@ -38,18 +32,12 @@ class FileLogger(Logger):
                 f"save_dir must be a folder on this machine. Got {os.fspath(save_dir)!r}. "
                 "Log to a local folder and copy it, or mount the bucket."
             )
-        if not flush_secs > 0:
-            raise ValueError(f"flush_secs must be positive. Got {flush_secs}. The default is 5.")
+        super().__init__(prefix, flush_secs)
         self._save_dir = os.path.expanduser(os.fspath(save_dir))
         self._name = name or ""
         self._version = version
-        self.prefix = prefix
-        self._flush_secs = flush_secs
-        self._names: dict[str, str] = {}
         self._params: dict[str, Any] = {}
         self._params_file: str | None = None
-        self._background: Background | None = None
-        self._lock = threading.RLock()
 
     @property
     def save_dir(self) -> str:
@@ -86,29 +74,6 @@ class FileLogger(Logger):
         folder = version if isinstance(version, str) else f"version_{version}"
         return os.path.join(self.root_dir, folder)
 
-    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
-        """Record numbers under their names at one step; costs a few microseconds.
-
-        Args:
-            metrics: name → number; one-element arrays of any library are accepted.
-            step: x axis, an integer.
-
-        Raises:
-            TypeError: a value is not a real number, a name not a str, or the step not an integer.
-            ValueError: a value has several elements.
-            LoggerError: an earlier record could not be written (raised once).
-        """
-        if type(step) is not int or not -(2**63) <= step < 2**63:
-            step = check_step(step)
-        names = self._names
-        row = {}
-        for name, value in metrics.items():
-            if type(value) is not float:
-                value = to_number(name, value)
-            row[names[name] if name in names else self._new_name(name)] = value
-        if row:
-            (self._background or self._start()).put((time(), step, row))
-
     def log_hyperparams(self, params: Any, metrics: Mapping[str, Any] | None = None) -> None:
         """Write the hyperparameters to `hparams.json`; several calls are merged.
 
@@ -125,81 +90,12 @@ class FileLogger(Logger):
         except OSError as error:
             raise explain(self._label, os.path.join(folder, "hparams.json"), error) from error
 
-    def save(self) -> None:
-        """Let the background thread write now; does not wait."""
-        if self._background is not None:
-            self._background.wake()
-
-    def flush(self) -> None:
-        """Write everything that was logged and sync the file.
-
-        Raises:
-            LoggerError: something could not be written.
-        """
-        if self._background is not None:
-            self._background.flush()
-
-    def finalize(self, status: str) -> None:
-        """Flush and close the file; logging again reopens it.
-
-        Args:
-            status: how the run ended: "success", "failed", …
-
-        Raises:
-            LoggerError: something could not be written.
-        """
-        if self._background is not None:
-            self._background.close()
-
     @property
     def _label(self) -> str:
         return f"{type(self).__name__}({self._save_dir!r})"
 
-    @abstractmethod
-    def _make_sink(self, folder: str) -> Sink:
-        """The file in the run's folder."""
-
-    def _wake_at(self) -> int:
-        """Number of waiting records that wakes the background thread."""
-        return 1000
-
-    def _check_name(self, name: str) -> None:
-        """Refuse a name that the format cannot hold."""
-        return None
-
-    def _new_name(self, name: str) -> str:
-        full = f"{self.prefix}-{check_tag(name)}" if self.prefix else check_tag(name)
-        self._check_name(full)
-        self._names[name] = full
-        return full
-
-    def _start(self) -> Background:
-        with self._lock:
-            if self._background is None:
-                background = Background(
-                    self._make_sink(self.log_dir),
-                    label=self._label,
-                    flush_secs=self._flush_secs,
-                    wake_at=self._wake_at(),
-                )
-                background.start()
-                weakref.finalize(self, background.close_quietly).atexit = False
-                self._background = background
-            return self._background
-
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, here or in another process, continues the run in a file of its own.
-        return {
-            **self.__dict__,
-            "_background": None,
-            "_params_file": None,
-            "_lock": None,
-            "_version": self.version,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
+        return {**super().__getstate__(), "_params_file": None, "_version": self.version}
 
 
 def _write_params(folder: str, text: str, owned: str | None) -> str | None:

@@ -55,8 +55,8 @@ class JSONLLogger(FileLogger):
                 f"Log it as {'train/' + name!r}, or pass prefix=."
             )
 
-    def _make_sink(self, folder: str) -> Sink:
-        return _JSONLFile(folder)
+    def _make_sink(self) -> Sink:
+        return _JSONLFile(self.log_dir)
 
 
 class _JSONLFile(Sink):

@@ -9,7 +9,7 @@ from time import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
-from minitorch.loggers.background import Sink
+from minitorch.loggers.background import Background, Sink
 from minitorch.loggers.event_file import EventFile
 from minitorch.loggers.file_logger import FLUSH_SECS, FileLogger
 from minitorch.loggers.logger import Graph
@@ -38,6 +38,8 @@ class TensorBoardLogger(FileLogger):
         default_hp_metric: log `hp_metric` = -1 with hyperparameters that come without metrics.
         prefix: text put before each name, with a "-" between.
         sub_dir: folder below the run's folder for the event file.
+        layout: charts of several metrics in the Custom Scalars tab, as tensorboardX takes them:
+            `{"Quality": {"loss": ["Multiline", ["train/loss", "val/loss"]]}}`.
         flush_secs: the longest time in seconds that a record waits in memory.
     """
 
@@ -51,12 +53,14 @@ class TensorBoardLogger(FileLogger):
         prefix: str = "",
         sub_dir: str | os.PathLike[str] | None = None,
         *,
+        layout: Mapping[str, Mapping[str, Any]] | None = None,
         flush_secs: float = FLUSH_SECS,
     ) -> None:
         super().__init__(save_dir, name, version, prefix, flush_secs)
         self._log_graph = log_graph
         self._default_hp_metric = default_hp_metric
         self._sub_dir = "" if sub_dir is None else os.path.expanduser(os.fspath(sub_dir))
+        self._layout = layout
         self._session = False
         self._writer: RunWriter | None = None
 
@@ -150,8 +154,15 @@ class TensorBoardLogger(FileLogger):
         background = self._background or self._start()
         background.put((time() if wall_time is None else wall_time, step, payload), nbytes)
 
-    def _make_sink(self, folder: str) -> Sink:
-        return EventFile(folder, _load("events").EventEncoder())
+    def _make_sink(self) -> Sink:
+        return EventFile(self.log_dir, _load("events").EventEncoder())
+
+    def _start(self) -> Background:
+        background, layout = super()._start(), self._layout
+        if layout is not None:
+            self._layout = None
+            self.experiment.add_custom_scalars(layout)
+        return background
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_writer": None, "_session": False}

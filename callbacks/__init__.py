@@ -9,11 +9,15 @@ from minitorch.callbacks.callback import Callback as Callback
 from minitorch.callbacks.callback import Order as Order
 
 if TYPE_CHECKING:
+    from minitorch.callbacks.activation_statistics import (
+        ActivationStatistics as ActivationStatistics,
+    )
     from minitorch.callbacks.backup_and_restore import BackupAndRestore as BackupAndRestore
     from minitorch.callbacks.batch_size_finder import BatchSizeFinder as BatchSizeFinder
     from minitorch.callbacks.cancel import CancelEpoch as CancelEpoch
     from minitorch.callbacks.cancel import CancelFit as CancelFit
     from minitorch.callbacks.cancel import CancelStep as CancelStep
+    from minitorch.callbacks.device_stats_monitor import DeviceStatsMonitor as DeviceStatsMonitor
     from minitorch.callbacks.discovery import describe_plugins as describe_plugins
     from minitorch.callbacks.discovery import discover_callbacks as discover_callbacks
     from minitorch.callbacks.early_stopping import EarlyStopping as EarlyStopping
@@ -23,7 +27,9 @@ if TYPE_CHECKING:
         GradientAccumulationScheduler as GradientAccumulationScheduler,
     )
     from minitorch.callbacks.gradient_noise_scale import GradientNoiseScale as GradientNoiseScale
+    from minitorch.callbacks.gradient_statistics import GradientStatistics as GradientStatistics
     from minitorch.callbacks.history import History as History
+    from minitorch.callbacks.html_report import HTMLReport as HTMLReport
     from minitorch.callbacks.lambda_callback import LambdaCallback as LambdaCallback
     from minitorch.callbacks.learning_rate_finder import LearningRateFinder as LearningRateFinder
     from minitorch.callbacks.learning_rate_monitor import LearningRateMonitor as LearningRateMonitor
@@ -32,21 +38,26 @@ if TYPE_CHECKING:
     )
     from minitorch.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
     from minitorch.callbacks.model_summary import ModelSummary as ModelSummary
+    from minitorch.callbacks.model_summary import RichModelSummary as RichModelSummary
     from minitorch.callbacks.model_summary import summarize as summarize
     from minitorch.callbacks.on_exception_checkpoint import (
         OnExceptionCheckpoint as OnExceptionCheckpoint,
     )
     from minitorch.callbacks.prediction_writer import BasePredictionWriter as BasePredictionWriter
     from minitorch.callbacks.prediction_writer import PredictionWriter as PredictionWriter
+    from minitorch.callbacks.progress_bar import ProgressBar as ProgressBar
     from minitorch.callbacks.pruning import ModelPruning as ModelPruning
     from minitorch.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
     from minitorch.callbacks.replay_bundle import ReplayBundle as ReplayBundle
+    from minitorch.callbacks.rich_progress_bar import RichProgressBar as RichProgressBar
+    from minitorch.callbacks.rich_progress_bar import RichProgressBarTheme as RichProgressBarTheme
     from minitorch.callbacks.rollback import Rollback as Rollback
     from minitorch.callbacks.skip_non_finite import SkipNonFinite as SkipNonFinite
     from minitorch.callbacks.spike_detection import SpikeDetection as SpikeDetection
     from minitorch.callbacks.stochastic_weight_averaging import (
         StochasticWeightAveraging as StochasticWeightAveraging,
     )
+    from minitorch.callbacks.throughput_monitor import ThroughputMonitor as ThroughputMonitor
     from minitorch.callbacks.timer import Timer as Timer
     from minitorch.callbacks.tqdm_progress_bar import TQDMProgressBar as TQDMProgressBar
     from minitorch.callbacks.triggered import TriggeredCall as TriggeredCall
@@ -81,7 +92,13 @@ _HOME = {
     "BackboneFinetuning": "finetuning",
     "BackupAndRestore": "backup_and_restore",
     "BatchSizeFinder": "batch_size_finder",
+    "ThroughputMonitor": "throughput_monitor",
+    "RichModelSummary": "model_summary",
+    "GradientStatistics": "gradient_statistics",
+    "DeviceStatsMonitor": "device_stats_monitor",
+    "ActivationStatistics": "activation_statistics",
     "EarlyStopping": "early_stopping",
+    "HTMLReport": "html_report",
     "LambdaCallback": "lambda_callback",
     "LearningRateFinder": "learning_rate_finder",
     "LearningRateMonitor": "learning_rate_monitor",
@@ -91,6 +108,9 @@ _HOME = {
     "ReplayBundle": "replay_bundle",
     "Rollback": "rollback",
     "SpikeDetection": "spike_detection",
+    "ProgressBar": "progress_bar",
+    "RichProgressBar": "rich_progress_bar",
+    "RichProgressBarTheme": "rich_progress_bar",
     "TQDMProgressBar": "tqdm_progress_bar",
     "Timer": "timer",
     "CancelEpoch": "cancel",

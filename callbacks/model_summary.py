@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 from minitorch import Tensor, no_grad, random
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core.nested import map_leaves
+from minitorch.callbacks.extras import needed
 from minitorch.callbacks.monitor import refuse
 from minitorch.errors import ArgumentError
 
 if TYPE_CHECKING:
     from minitorch.nn import Module
     from minitorch.trainer import TaskModule, Trainer
+
+
+_FILE_COLUMNS = 160
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class SummaryRow:
         parameters: Elements of the parameters in it, below it too; shared ones count once.
         trainable: Those that require a gradient.
         in_size, out_size: Shapes in and out, "" without an example input.
+        flops: Floating-point operations of its products in the example's forward pass.
     """
 
     name: str
@@ -36,6 +43,7 @@ class SummaryRow:
     trainable: int
     in_size: str = ""
     out_size: str = ""
+    flops: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class Summary:
         parameters: Elements of all parameters, shared ones once.
         trainable: Those that require a gradient.
         parameter_bytes, buffer_bytes: Memory of parameters and buffers.
+        flops: Floating-point operations of the example's forward pass; None without one.
     """
 
     rows: tuple[SummaryRow, ...]
@@ -54,30 +63,40 @@ class Summary:
     trainable: int
     parameter_bytes: int
     buffer_bytes: int
+    flops: int | None = None
 
-    def __str__(self) -> str:
+    def cells(self) -> list[list[str]]:
+        """The table's texts: a head and a row for each module."""
         sizes = any(row.in_size or row.out_size for row in self.rows)
-        head = ["name", "type", "parameters", "trainable", *(["in", "out"] if sizes else [])]
-        cells = [head]
+        cells = [["name", "type", "parameters", "trainable"]]
+        cells[0] += ["FLOPs", "in", "out"] if sizes else []
         for row in self.rows:
             counts = [f"{row.parameters:,}", f"{row.trainable:,}"]
-            shapes = [row.in_size, row.out_size] if sizes else []
-            cells.append([row.name, row.kind, *counts, *shapes])
+            more = [_amount(row.flops), row.in_size, row.out_size] if sizes else []
+            cells.append([row.name, row.kind, *counts, *more])
+        return cells
+
+    def __str__(self) -> str:
+        cells = self.cells()
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [_line(row, widths) for row in cells]
         rule = "-" * max(map(len, lines))
         body = [lines[0], rule, *lines[1:], rule] if self.rows else []
-        return "\n".join([*body, *self._totals()])
+        return "\n".join([*body, *self.totals()])
 
-    def _totals(self) -> list[str]:
+    def totals(self) -> list[str]:
+        """Lines about the whole model."""
         frozen = self.parameters - self.trainable
         memory = f"{_bytes(self.parameter_bytes)} of parameters"
         if self.buffer_bytes:
             memory += f", {_bytes(self.buffer_bytes)} of buffers"
-        return [
+        lines = [
             f"{self.parameters:,} parameters: {self.trainable:,} trainable, {frozen:,} frozen",
             memory,
         ]
+        if self.flops is not None:
+            lines.append(f"{_amount(self.flops)} FLOPs in a forward pass of the example")
+        return lines
 
 
 def summarize(module: Module, *, max_depth: int = 1, example_input: Any = None) -> Summary:
@@ -99,11 +118,16 @@ def summarize(module: Module, *, max_depth: int = 1, example_input: Any = None) 
     if example_input is None:
         example_input = getattr(module, "example_input_array", None)
     shapes: dict[str, tuple[str, str]] = {}
-    if example_input is not None and parts:
-        shapes = _shapes(module, parts, example_input)
+    flops: dict[str, int] = {}
+    if example_input is not None:
+        shapes, flops = _traced(module, parts, example_input)
     rows = [
         SummaryRow(
-            name, type(part).__name__, *_count(part.parameters()), *shapes.get(name, ("", ""))
+            name,
+            type(part).__name__,
+            *_count(part.parameters()),
+            *shapes.get(name, ("", "")),
+            flops.get(name, 0),
         )
         for name, part in parts
     ]
@@ -115,6 +139,7 @@ def summarize(module: Module, *, max_depth: int = 1, example_input: Any = None) 
         *_count(module.parameters()),
         _memory(module.parameters()),
         _memory(module.buffers()),
+        flops.get(""),
     )
 
 
@@ -123,14 +148,52 @@ class ModelSummary(Callback):
 
     Args:
         max_depth: Levels of modules in the table: 1 for the direct parts, 0 for totals only, -1
-            for all. Shapes are shown if the module has an `example_input_array`.
+            for all. Shapes and FLOPs are shown if the module has an `example_input_array`.
     """
 
     def __init__(self, max_depth: int = 1) -> None:
         self.max_depth = max_depth
 
     def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
-        trainer.print(summarize(module, max_depth=self.max_depth))
+        trainer.print(self.text(summarize(module, max_depth=self.max_depth)))
+
+    def text(self, summary: Summary) -> str:
+        """How the summary is shown."""
+        return str(summary)
+
+
+class RichModelSummary(ModelSummary):
+    """The same table with lines and colours; `pip install "minitorch-trainer[rich]"`.
+
+    Args:
+        max_depth: See `ModelSummary`.
+    """
+
+    def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
+        with needed("RichModelSummary", "rich"):
+            import rich  # noqa: F401
+
+    def text(self, summary: Summary) -> str:
+        """The table drawn by rich; without a terminal it has no colours."""
+        from rich.console import Console
+        from rich.table import Table
+
+        head, *rows = summary.cells()
+        table = Table(header_style="bold cyan")
+        for index, name in enumerate(head):
+            side: Any = "right" if index in _NUMBERS else "left"
+            table.add_column(name, justify=side, overflow="fold")
+        for row in rows:
+            table.add_row(*(cell.replace("[", r"\[") for cell in row))
+        target = io.StringIO()
+        terminal = sys.stdout.isatty()
+        width = None if terminal else _FILE_COLUMNS
+        console = Console(file=target, force_terminal=terminal, width=width)
+        if rows:
+            console.print(table)
+        for line in summary.totals():
+            console.print(line, markup=False, highlight=False)
+        return target.getvalue().rstrip()
 
 
 def _parts(module: Module, max_depth: int) -> list[tuple[str, Module]]:
@@ -159,16 +222,36 @@ def _bytes(count: int) -> str:
     return f"{value:.4g} GB"
 
 
+def _amount(count: int) -> str:
+    value = float(count)
+    for unit in ("", " k", " M", " G"):
+        if value < 1000:
+            return f"{value:.4g}{unit}"
+        value /= 1000
+    return f"{value:.4g} T"
+
+
+_NUMBERS = (2, 3, 4)
+"""Columns that are aligned to the right: parameters, trainable, FLOPs."""
+
+
 def _line(cells: list[str], widths: list[int]) -> str:
     columns = []
     for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        columns.append(cell.rjust(width) if index in (2, 3) else cell.ljust(width))
+        columns.append(
+            cell.rjust(width)
+            if index in (2, 3) or (index == 4 and len(cells) > 4)
+            else cell.ljust(width)
+        )
     return "   ".join(columns).rstrip()
 
 
-def _shapes(
+def _traced(
     module: Module, parts: list[tuple[str, Module]], example: Any
-) -> dict[str, tuple[str, str]]:
+) -> tuple[dict[str, tuple[str, str]], dict[str, int]]:
+    """Shapes and FLOPs by module in one forward pass; "" is the whole module."""
+    from minitorch.utils.flop_counter import FlopCounterMode
+
     found: dict[str, tuple[str, str]] = {}
 
     def recorder(name: str) -> Any:
@@ -178,6 +261,7 @@ def _shapes(
 
         return record
 
+    counter = FlopCounterMode(display=False)
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_grad())
         stack.enter_context(random.fork_rng())
@@ -185,6 +269,7 @@ def _shapes(
         for name, part in parts:
             stack.enter_context(part.register_forward_hook(recorder(name)))
         args, kwargs = _arguments(module, example)
+        stack.enter_context(counter)
         try:
             module(*args, **kwargs)
         except Exception as error:
@@ -193,7 +278,10 @@ def _shapes(
                 "example_input, or example_input_array of the module). "
                 f"Got {type(error).__name__}: {error} Give one that forward accepts, or none."
             ) from error
-    return found
+    root = f"{type(module).__name__}."
+    counts = counter.get_flop_counts()
+    flops = {name.removeprefix(root): sum(one.values()) for name, one in counts.items()}
+    return found, {**flops, "": counter.get_total_flops()}
 
 
 @contextlib.contextmanager

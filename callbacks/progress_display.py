@@ -6,33 +6,53 @@ import importlib.util
 import io
 import os
 import sys
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
+
+from minitorch.callbacks.progress_text import joined
 
 _LINE = "{{desc}} {{percentage:3.0f}}%|{{bar{cells}}}| {{n_fmt}}/{{total_fmt}}{{postfix}}"
 _WIDGET, _WIDE, _NARROW = (_LINE.format(cells=cells) for cells in ("", ":20", ":8"))
 
 
-class LineDisplay:
-    """Writes whole lines: for log files and pipes."""
+class Display:
+    """Where the line of a progress bar is shown.
+
+    Attributes:
+        live: Whether it has a line that changes.
+    """
 
     live = False
 
-    def show(self, label: str, done: int, total: int | None, tail: str) -> None:
-        """Does nothing: a file has no line that changes."""
+    def show(self, label: str, done: int, total: int | None, tail: Mapping[str, str]) -> None:
+        """Redraws the line that changes.
+
+        Args:
+            label: Text at its beginning.
+            done, total: Progress of the bar; the total may be unknown.
+            tail: Texts at its end: "note", "speed", "time" and "metrics".
+        """
+
+    def line(self, text: str) -> None:
+        """Writes one line about an epoch, where there is none that changes."""
+
+    def print(self, *values: Any, **options: Any) -> None:
+        """Prints what is no part of the line."""
+        print(*values, **options)
+
+    def finish(self) -> None:
+        """Leaves the line as it is and goes on below it."""
+
+
+class LineDisplay(Display):
+    """Writes whole lines: for log files and pipes."""
 
     def line(self, text: str) -> None:
         """Writes one line to stderr."""
         print(text, file=sys.stderr, flush=True)
 
-    def print(self, *values: Any, **options: Any) -> None:
-        """Prints."""
-        print(*values, **options)
 
-    def finish(self) -> None:
-        """Does nothing: every line is complete."""
-
-
-class LiveDisplay:
+class LiveDisplay(Display):
     """Keeps one line up to date, by tqdm.
 
     Args:
@@ -46,28 +66,19 @@ class LiveDisplay:
         self._widget = notebook and importlib.util.find_spec("ipywidgets") is not None
         self._bar: Any = None
 
-    def show(self, label: str, done: int, total: int | None, tail: str) -> None:
-        """Redraws the line.
-
-        Args:
-            label: Text at its beginning.
-            done, total: Progress of the bar; the total may be unknown.
-            tail: Text at its end.
-        """
-        bar = self._bar
+    def show(self, label: str, done: int, total: int | None, tail: Mapping[str, str]) -> None:
+        """Redraws the line."""
+        bar, text = self._bar, joined(tail.values())
         if bar is None:
-            self._bar = self._open(label, done, total, tail)
+            self._bar = self._open(label, done, total, text)
             return
         if bar.total != total:
             if self._widget:
                 bar.reset(total)
             bar.total = total
-        bar.desc, bar.n, bar.postfix = label, done, tail
+        bar.desc, bar.n, bar.postfix = label, done, text
         bar.ncols, bar.bar_format = self._shape()
         bar.refresh()
-
-    def line(self, text: str) -> None:
-        """Does nothing: the line tells it already."""
 
     def print(self, *values: Any, **options: Any) -> None:
         """Prints above the line."""
@@ -115,11 +126,11 @@ class LiveDisplay:
         return columns - 1, _WIDE if columns >= 100 else _NARROW
 
 
-def choose_display() -> LineDisplay | LiveDisplay:
-    """A line that changes in a terminal or notebook, lines elsewhere."""
+def place() -> Literal["notebook", "terminal", "file"]:
+    """What shows the line: a line that changes needs a terminal or notebook."""
     if _in_notebook():
-        return LiveDisplay(notebook=True)
-    return LiveDisplay() if _is_terminal(sys.stderr) else LineDisplay()
+        return "notebook"
+    return "terminal" if _is_terminal(sys.stderr) else "file"
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _SMOOTHING = 0.3
 
 
-def metrics_text(values: Mapping[str, float], *, of_epoch: bool = False) -> str:
+def joined(parts: Iterable[str]) -> str:
+    """The parts that are not empty, with commas between."""
+    return ", ".join(part for part in parts if part)
+
+
+def metrics_text(
+    values: Mapping[str, float],
+    *,
+    of_epoch: bool = False,
+    delimiter: str = ", ",
+    form: str = "",
+) -> str:
     """`name=0.5213` for each metric.
 
     A metric with values of steps and of epochs is called `name_step`, `name_epoch` and, for the
@@ -17,10 +28,14 @@ def metrics_text(values: Mapping[str, float], *, of_epoch: bool = False) -> str:
     Args:
         values: Numbers by name.
         of_epoch: An epoch has just ended, so that `name` is its value.
+        delimiter: Between two metrics.
+        form: Format of a value, such as ".3f"; "" for four significant digits.
     """
     both = {name for name in values if f"{name}_step" in values}
     hidden = {f"{name}{end}" for name in both for end in ("_step", "_epoch")} if of_epoch else both
-    return ", ".join(f"{name}={number(v)}" for name, v in values.items() if name not in hidden)
+    shown = (name for name in values if name not in hidden)
+    texts = ((name, format(values[name], form) if form else number(values[name])) for name in shown)
+    return delimiter.join(f"{name}={text}" for name, text in texts)
 
 
 def number(value: float) -> str:

@@ -11,7 +11,7 @@ from scripted_tasks import Linear, fit
 
 import minitorch as mt
 from minitorch import nn
-from minitorch.callbacks import ModelSummary, summarize
+from minitorch.callbacks import ModelSummary, RichModelSummary, summarize
 from minitorch.errors import ArgumentError
 
 
@@ -29,15 +29,16 @@ class Net(nn.Module):
 
 
 GOLDEN = """\
-name    type         parameters   trainable   in          out
--------------------------------------------------------------------
-body    Sequential       11,000      11,000   [4, 8]      [4, 1000]
-drop    Dropout               0           0   [4, 1000]   [4, 1000]
-head    Linear            3,003           0   [4, 1000]   [4, 3]
-(own)   Parameter             2           2
--------------------------------------------------------------------
+name    type         parameters   trainable   FLOPs   in          out
+---------------------------------------------------------------------------
+body    Sequential       11,000      11,000    64 k   [4, 8]      [4, 1000]
+drop    Dropout               0           0       0   [4, 1000]   [4, 1000]
+head    Linear            3,003           0    24 k   [4, 1000]   [4, 3]
+(own)   Parameter             2           2       0
+---------------------------------------------------------------------------
 14,005 parameters: 11,002 trainable, 3,003 frozen
-56.02 kB of parameters, 8.008 kB of buffers"""
+56.02 kB of parameters, 8.008 kB of buffers
+88 k FLOPs in a forward pass of the example"""
 
 
 def test_golden_text() -> None:
@@ -150,12 +151,13 @@ def test_callback_prints_when_a_fit_starts(capsys: pytest.CaptureFixture[str]) -
 
     fit(Task(), ModelSummary(), max_epochs=1)
     assert capsys.readouterr().out == (
-        "name     type     parameters   trainable   in       out\n"
-        "----------------------------------------------------------\n"
-        "linear   Linear            3           3   [5, 2]   [5, 1]\n"
-        "----------------------------------------------------------\n"
+        "name     type     parameters   trainable   FLOPs   in       out\n"
+        "------------------------------------------------------------------\n"
+        "linear   Linear            3           3      20   [5, 2]   [5, 1]\n"
+        "------------------------------------------------------------------\n"
         "3 parameters: 3 trainable, 0 frozen\n"
         "12 B of parameters\n"
+        "20 FLOPs in a forward pass of the example\n"
     )
 
 
@@ -190,3 +192,25 @@ def test_summary_draws_no_random_numbers() -> None:
     before = mt.random.state_dict()
     summarize(module, example_input=mt.ones(2, 3))
     assert mt.random.state_dict() == before
+
+
+def test_in_richs_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rich")
+    task = Linear()
+    task.example_input_array = mt.zeros(3, 2)
+    fit(task, RichModelSummary(max_depth=2), max_steps=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert "\x1b" not in "".join(lines)
+    assert [cell.strip() for cell in re.split("[│┃]", lines[1])][1:-1] == [
+        *["name", "type", "parameters", "trainable", "FLOPs", "in", "out"]
+    ]
+    assert [cell.strip() for cell in re.split("[│┃]", lines[3])][1:-1] == [
+        *["linear", "Linear", "3", "3", "12", "[3, 2]", "[3, 1]"]
+    ]
+    assert "3 parameters: 3 trainable, 0 frozen" in lines
+
+
+def test_totals_only_in_richs_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rich")
+    fit(Linear(), RichModelSummary(max_depth=0), max_steps=1)
+    assert capsys.readouterr().out.startswith("3 parameters:")

@@ -21,9 +21,9 @@ from minitorch.callbacks import (
     EarlyStopping,
     Timer,
     TQDMProgressBar,
+    progress_bar,
     progress_display,
     timer,
-    tqdm_progress_bar,
 )
 from minitorch.callbacks.progress_text import metrics_text
 from minitorch.errors import ArgumentError
@@ -46,7 +46,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(tqdm_progress_bar, "time", found)
+    monkeypatch.setattr(progress_bar, "time", found)
     monkeypatch.setattr(timer, "time", found)
     return found
 
@@ -471,7 +471,7 @@ def test_ipython_in_a_terminal_is_a_terminal(
     clock: Clock, screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notebook(monkeypatch, kernel=False)
-    assert progress_display.choose_display().live
+    assert TQDMProgressBar().choose_display().live
     assert not progress_display._in_notebook()
 
 

@@ -25,6 +25,7 @@ HEAVY = (
     "sklearn",
     "matplotlib",
 )
+HEAVY += ("rich", "psutil", "wandb", "mlflow")
 
 # What each folder may import at run time besides the standard library and itself.
 MAY_IMPORT = {
@@ -49,7 +50,7 @@ MAY_IMPORT = {
         "jsonargparse",  # the command line
         "matplotlib",  # the plot of the learning rate finder
     },
-    "callbacks": {"numpy", "minitorch", "tqdm"},
+    "callbacks": {"numpy", "minitorch", "tqdm", "rich", "psutil"},
     "loggers": {"numpy", "tensorboardX", "wandb", "mlflow"},
 }
 # Whole folders that stand for one client: cupy is imported nowhere else.
@@ -60,7 +61,7 @@ ONLY_IN = {
 }
 # These are themselves imported late, so they may import the heavy client at their top.
 LATE = ("minitorch/backend/cupy_backend.py", "minitorch/kernels/")
-LATE += ("loggers/events.py", "loggers/summary_writer.py")
+LATE += ("loggers/events.py", "loggers/summary_writer.py", "callbacks/rich_display.py")
 # Operators are ops, and ops make tensors.
 ALLOWED_CYCLE = ("minitorch.tensor", "minitorch.ops")
 

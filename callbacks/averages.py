@@ -168,13 +168,11 @@ def estimate(
     modes = [(part, part.training) for part in module.modules()]
     step = module.training_step if forward is None else None
     log = trainer.metric_log
-    if hasattr(trainer.train_data.loader, "set_epoch"):
-        trainer.train_data.loader.set_epoch(trainer.current_epoch)
     with random.fork_rng(), no_grad(), log.muted(), fresh_statistics(layers):
         module.eval()
         for layer in layers:
             layer.training = True
-        reading = iter(trainer.train_data.loader)
+        reading = trainer.train_data.another_pass(trainer.current_epoch)
         try:
             for index, batch in enumerate(itertools.islice(reading, limit)):
                 for call in trainer.events.transform_batch:

@@ -179,10 +179,18 @@ class Batches:
 
     def start(self, epoch: int) -> Iterator[Any]:
         """The batches of an epoch from its first one."""
+        self._set_epoch(epoch)
+        return self._read()
+
+    def another_pass(self, epoch: int) -> Iterator[Any]:
+        """The batches of an epoch once more; the pass of `start` keeps its position."""
+        self._set_epoch(epoch)
+        return self._batches()
+
+    def _set_epoch(self, epoch: int) -> None:
         set_epoch = getattr(self.loader, "set_epoch", None)
         if set_epoch is not None:
             set_epoch(epoch)
-        return self._read()
 
     def resume(self, position: Position, state: Any) -> Iterator[Any]:
         """The batches of the current epoch that follow a position.
@@ -228,11 +236,14 @@ class Batches:
             self._reading.close()
 
     def _read(self) -> Iterator[Any]:
-        read = getattr(self.loader, "read_batches", None)  # of a CombinedLoader
-        batches = iter(self.loader) if read is None else read()
+        batches = self._batches()
         keeps = hasattr(batches, "state_dict") and hasattr(batches, "close")
         self._reading = batches if keeps else None
         return batches
+
+    def _batches(self) -> Any:
+        read = getattr(self.loader, "read_batches", None)  # of a CombinedLoader
+        return iter(self.loader) if read is None else read()
 
 
 def first_batches(batches: Batches, limit: int | float) -> list[Any]:

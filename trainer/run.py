@@ -323,17 +323,17 @@ class Run:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> Literal[False]:
-        trainer = self.trainer
-        self._stack.close()
+        trainer, later = self.trainer, list[Exception]()
+        self._call_all([self._stack.close], (), later)
+        cause = error if error is not None or not later else later[0]
         trainer.metric_log.scope = None
         if trainer._saving is Saving.NEVER:
             trainer.progress.close_cut(trainer)
             trainer.batch_was_cut = True
         trainer._saving = Saving.NOW
-        later: list[Exception] = []
         if self._began:
-            if error is not None:
-                self._call_all(trainer.events.on_exception, (error,), later)
+            if cause is not None:
+                self._call_all(trainer.events.on_exception, (cause,), later)
             self._call_all(trainer.events.teardown, (self.stage,), later)
         if isinstance(self.module, TaskModule):
             self.module.untoggle_optimizer(None)  # an exception may have come in between
@@ -341,10 +341,11 @@ class Run:
         trainer._batch = None
         trainer._to_save = []
         ending = trainer._end[0] if trainer._end and self.stage == "fit" else ""
-        failed = error is not None or ending == "failed"
+        failed = cause is not None or ending == "failed"
         if self._began:
             self._call_all([profiler.end], (trainer.profiler, trainer, self.stage), later)
-        trainer.logger_group.finalize("failed" if failed else "success")
+        status = "failed" if failed else "success"
+        self._call_all([trainer.logger_group.finalize], (status,), later)
         if error is None and later:
             raise later[0]
         for one in later:

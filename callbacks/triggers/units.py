@@ -71,11 +71,8 @@ class Epochs(Interval):
         return self.n != int(self.n)
 
     def start(self, trainer: Trainer) -> None:
-        if self.each_batch and math.isinf(trainer.num_training_batches):
-            raise DataError(
-                f"{self!r}: a part of an epoch needs a training loader with a length. Got one "
-                "without. Use Batches, Samples or Minutes."
-            )
+        if self.each_batch:
+            _need_length(self, trainer)
         super().start(trainer)
 
     def count(self, trainer: Trainer, *, epoch_over: bool) -> float:
@@ -203,6 +200,8 @@ class At(Trigger):
         self._passed: int | None = None
 
     def start(self, trainer: Trainer) -> None:
+        if self.unit is Epochs and self.each_batch:
+            _need_length(self, trainer)
         self._clock.start(trainer)
         if self._passed is None:
             self._passed = self._count(trainer, epoch_over=False)
@@ -245,3 +244,11 @@ class When(Trigger):
 
     def __repr__(self) -> str:
         return f"When({getattr(self.function, '__name__', 'function')})"
+
+
+def _need_length(trigger: Trigger, trainer: Trainer) -> None:
+    if math.isinf(trainer.num_training_batches):
+        raise DataError(
+            f"{trigger!r}: a part of an epoch needs a training loader with a length. Got one "
+            "without. Use Batches, Samples or Minutes."
+        )

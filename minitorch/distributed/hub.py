@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener, wait
 from typing import Any, NamedTuple
 
@@ -71,13 +72,36 @@ class Hub(threading.Thread):
 
     def run(self) -> None:
         """Lets the ranks in, then serves them."""
-        for _ in range(self._world_size):
-            connection = self._listener.accept()
-            rank = receive(connection)[0]["rank"]
-            self._ranks[connection] = rank
+        try:
+            self._let_in()
+        except Exception as error:
+            self._broken = _text_of_failure(error)
         self._listener.close()
         while self._ranks:
-            self._serve()
+            try:
+                self._serve()
+            except Exception as error:
+                if self._broken:
+                    raise
+                self._broken = _text_of_failure(error)
+                self._answer_all(error=self._broken)
+
+    def _let_in(self) -> None:
+        """Waits until all ranks are there; those that come get an error if one does not."""
+        end = time.monotonic() + self._timeout
+        socket = self._listener._listener._socket  # type: ignore[attr-defined]
+        while len(self._ranks) < self._world_size:
+            left = end - time.monotonic()
+            if left <= 0:
+                self._broken = self._text_of_missing()
+                return
+            socket.settimeout(left)
+            try:
+                connection = self._listener.accept()
+                if connection.poll(max(0.0, end - time.monotonic())):
+                    self._ranks[connection] = receive(connection)[0]["rank"]
+            except (AuthenticationError, EOFError, ConnectionError, TimeoutError):
+                continue  # somebody else, or a process that ended
 
     def _serve(self) -> None:
         left = None
@@ -148,6 +172,15 @@ class Hub(threading.Thread):
             f"rank {rank} (its last: {self._last.get(rank, 'none')})" for rank in ranks
         )
 
+    def _text_of_missing(self) -> str:
+        there = sorted(self._ranks.values())
+        missing = [rank for rank in range(self._world_size) if rank not in there]
+        return (
+            f"init_process_group: all {self._world_size} ranks must come within "
+            f"{self._timeout:g} s. Got {_listed(there)} and not {_listed(missing)}. Start a "
+            "process for each rank, with the same init_method, or raise timeout=..."
+        )
+
     def _text_of_ended(self) -> str:
         return (
             f"distributed: {RULE}. Got {self._places()}, and processes that have ended: "
@@ -162,3 +195,14 @@ class Hub(threading.Thread):
             f"there: {self._before(sorted(late))}. Move the call out of code that only some ranks "
             "run, or raise init_process_group(timeout=...) if a rank may take that long."
         )
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return ", ".join(f"rank {rank}" for rank in ranks) or "none"
+
+
+def _text_of_failure(error: Exception) -> str:
+    return (
+        f"distributed: the values of the ranks could not be brought together. Got "
+        f"{type(error).__name__}: {error}. Start the group anew."
+    )

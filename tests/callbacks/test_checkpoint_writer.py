@@ -15,6 +15,7 @@ import minitorch as mt
 from minitorch.callbacks import BackupAndRestore, Callback, ModelCheckpoint
 from minitorch.errors import CheckpointError
 from minitorch.io import load_tree
+from minitorch.loggers import CSVLogger
 
 
 def names(folder: Path) -> list[str]:
@@ -98,6 +99,19 @@ def test_training_goes_on_while_a_file_is_written(
     assert names(tmp_path) == ["epoch=0.ckpt", "epoch=1.ckpt", "epoch=2.ckpt"]
     first = load_tree(tmp_path / "epoch=0.ckpt")  # the state of then, not of when it was written
     assert first["global_step"] == first["loops"]["position"]["global_step"] == 4
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_loggers_get_the_metrics_of_the_moment_of_the_save(later: bool, tmp_path: Path) -> None:
+    class Notes(CSVLogger):
+        seen: list[float] = []
+
+        def after_save_checkpoint(self, path: str, metrics: Any) -> None:
+            self.seen.append(metrics["val/score"])
+
+    keep = keeper(tmp_path, save_async=later, save_top_k=-1)
+    fit(Scripted([3, 2, 1]), keep, max_epochs=3, logger=(notes := Notes(tmp_path / "logs")))
+    assert notes.seen == [3, 2, 1]
 
 
 @pytest.mark.parametrize("later", [False, True])

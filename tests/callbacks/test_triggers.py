@@ -187,6 +187,8 @@ def test_whole_epochs_cost_nothing_in_a_batch() -> None:
 SHOWN = {
     "Steps(100)": Steps(100),
     "Samples(1e+06)": Samples(1e6),
+    "Steps(1234567)": Steps(1234567),
+    "Epochs(0.1234567)": Epochs(0.1234567),
     "Steps(1) | Minutes(5) | Epochs(0.25)": Steps(1) | Minutes(5) | Epochs(0.25),
     "(Steps(1) | Steps(2)) & Hours(1)": (Steps(1) | Steps(2)) & Hours(1),
     "Once(At([1, 2], Steps))": Once(At([1, 2])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import dis
 import random
 import time
 import warnings
@@ -185,6 +186,18 @@ def test_line_of_the_change_and_of_the_read() -> None:
         several(call, mt.ones(1))
     call = Captured(_branches)
     with pytest.warns(CaptureWarning, match=r"in _branches: return x \* 2 if x\.sum\(\) > 0"):
+        several(call, mt.ones(1))
+
+
+def test_line_where_starts_line_is_a_truth_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = dis.get_instructions  # Python 3.13 says with it only whether a line begins
+
+    def newer(code: Any) -> Any:
+        return (step._replace(starts_line=step.starts_line is not None) for step in found(code))
+
+    monkeypatch.setattr(dis, "get_instructions", newer)
+    call = Captured(Counting().forward)
+    with pytest.warns(CaptureWarning, match=r"in forward: self\.calls \+= 1"):
         several(call, mt.ones(1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,20 @@ class Several(Regression):
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Any:
         return {"y": self(batch[0]), "from": dataloader_idx}
+
+
+def test_names_stay_apart_after_a_log_that_was_refused() -> None:
+    class Task(Several):
+        def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            with contextlib.suppress(ValueError):
+                self.log("own", "text", add_dataloader_idx=False)
+            self.log("loss", float(dataloader_idx))
+
+    results = quiet().test(Task(), [loader(4), loader(8)], verbose=False)
+    assert [list(result) for result in results] == [
+        ["loss/dataloader_idx_0"],
+        ["loss/dataloader_idx_1"],
+    ]
 
 
 def test_several_loaders(capsys: pytest.CaptureFixture[str]) -> None:

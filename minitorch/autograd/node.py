@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -119,15 +119,7 @@ class Node:
         Raises:
             GraphError: Names the operation that needs the value and the one that changed it.
         """
-        versions = self.versions
-        for i in range(0, len(versions), 2):
-            if versions[i][0] != versions[i + 1]:
-                raise GraphError(
-                    f"backward: {self.op.name} needs a value that it saved in the forward pass, "
-                    f"but {versions[i][1]} changed it in place afterwards "
-                    f"({versions[i][0] - versions[i + 1]} write(s)).{where(self)} "
-                    f"Use the out-of-place form of {versions[i][1]}, or clone the tensor first."
-                )
+        check_versions(self, self.versions)
 
     def raise_consumed(self) -> None:
         """Raises the error of a second backward through this node."""
@@ -186,6 +178,26 @@ def where(node: Node) -> str:
     """The forward line of `node` in words, if anomaly mode noted it."""
     line = node.meta and node.meta.get("line")
     return f" It was computed at {line}." if line else ""
+
+
+def check_versions(node: Node, versions: Sequence[Any]) -> None:
+    """Raises if a value that `node` saved was changed in place since.
+
+    Args:
+        node: The node, for the message.
+        versions: A version and its number at the time of saving, in turn.
+
+    Raises:
+        GraphError: Names the operation that needs the value and the one that changed it.
+    """
+    for i in range(0, len(versions), 2):
+        if versions[i][0] != versions[i + 1]:
+            raise GraphError(
+                f"backward: {node.op.name} needs a value that it saved in the forward pass, "
+                f"but {versions[i][1]} changed it in place afterwards "
+                f"({versions[i][0] - versions[i + 1]} write(s)).{where(node)} "
+                f"Use the out-of-place form of {versions[i][1]}, or clone the tensor first."
+            )
 
 
 def observe(node: Node) -> None:

@@ -80,6 +80,8 @@ _BUILTIN_MODULES = frozenset(
     "_collections _abc typing _typing types copy numpy".split()
 )
 _EFFECTS = frozenset("print input open exec eval compile breakpoint".split())
+# Modules of types whose methods answer differently, or act, without any change that is seen here.
+_CHANGING = frozenset("time _random random _io _thread socket contextvars _contextvars".split())
 _PLAIN_OWNERS = (str, bytes, list, dict, tuple, set, frozenset, int, float, complex, slice, range)
 
 
@@ -203,14 +205,18 @@ def _effect(function: Any) -> str:
     """Why a C function ends a recording; "" if it has no effects that matter."""
     name = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, type) and name in ("now", "today", "utcnow"):
+        return f"{name} of {owner.__name__} is something else in every step"
     if isinstance(owner, _PLAIN_OWNERS) or isinstance(owner, type):
         return ""
     module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
+    if name == "globals":
+        return "globals() may hold something else in every step"
     if name in _EFFECTS:
         return f"{name} has an effect outside of the step"
     if module is None:  # a method of a type
         kind = type(owner).__module__
-        if kind in ("time", "_random", "random", "_io", "_thread", "socket"):
+        if kind in _CHANGING:
             return f"{name} of {kind} is something else in every step"
         return ""
     root = module.partition(".")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -151,7 +152,7 @@ class Captured:
     # ---- recording -------------------------------------------------------------------------------
 
     def _missed(self, key: Any, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
-        """No recording fits: makes one, or runs eagerly."""
+        """No recording fits: makes one, or runs eagerly, as while another thread makes one."""
         known = self._broken.get(key)
         if known is not None:
             return self._eager(known, args, kwargs, told=True)
@@ -163,7 +164,13 @@ class Captured:
             self._tell_spent(key)
             self.counts.eager += 1
             return self.function(*args, **kwargs)
-        return self._record(key, args, kwargs, tensors)
+        if not _one_at_a_time.acquire(blocking=False):
+            self.counts.eager += 1
+            return self.function(*args, **kwargs)
+        try:
+            return self._record(key, args, kwargs, tensors)
+        finally:
+            _one_at_a_time.release()
 
     def _record(self, key: Any, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
         judge = self._watched
@@ -173,6 +180,9 @@ class Captured:
             tape.broken("tensors that are not on the CPU take part")
         try:
             before = State([*self.roots, *objects], self._codes)
+            given = State([("an argument", args), ("an argument", kwargs)], {})
+            if before.iterator:
+                tape.broken(f"{before.iterator} is an iterator, which a replay would not advance")
         except TooLarge:
             tape.broken("there is too much Python state to compare in every step")
         draws = _host_draws()
@@ -195,17 +205,20 @@ class Captured:
         if tape.reason is not None:
             self._break(key, tape.reason)
         elif judge and not unknown:
-            self._finish(key, tape, before, tensors, output)
+            self._finish(key, tape, (before, given), tensors, output)
         return output
 
-    def _finish(self, key: Any, tape: Tape, before: State, tensors: Any, output: Any) -> None:
-        changed = before.changed()
+    def _finish(
+        self, key: Any, tape: Tape, states: tuple[State, State], tensors: Any, output: Any
+    ) -> None:
+        before, given = states
+        changed = before.changed_now() or given.changed_now()
         if changed:
             self._break(key, (f"the step changes {changed}", self._line_that_sets(changed)))
             return
         try:
             label = f"{self.name} {self.counts.recordings}"
-            recording = Recording(tape, before, tensors, output, label)
+            recording = Recording(tape, before, tensors, output, label, given=given)
         except Break as reason:
             line = reason.args[1] if len(reason.args) > 1 else self._own_line()
             self._break(key, (reason.args[0], line))
@@ -301,6 +314,7 @@ class Captured:
         return best or self._own_line()
 
 
+_one_at_a_time = threading.Lock()  # there is one `primitive.tape` for all threads
 every: weakref.WeakSet[Captured] = weakref.WeakSet()
 
 

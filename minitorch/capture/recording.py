@@ -18,7 +18,8 @@ from .state import State
 from .tape import Break, Ref, Tape
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_MOST_ALONE = 8
+_ARRAYS = (np.ndarray, np.generic)
+_MOST = 32  # results with gradients, each of which has a program of its own
 
 
 class Recording:
@@ -30,15 +31,23 @@ class Recording:
         inputs: The tensors among the arguments.
         output: What it returned.
         label: Its name, for tracebacks.
+        given: The containers among the arguments.
 
     Raises:
         Break: The run cannot be repeated.
     """
 
     def __init__(
-        self, tape: Tape, snapshot: State, inputs: Sequence[Any], output: Any, label: str
+        self,
+        tape: Tape,
+        snapshot: State,
+        inputs: Sequence[Any],
+        output: Any,
+        label: str,
+        given: State,
     ) -> None:
         self.state = snapshot
+        self._given = given
         self.replays = 0
         self.draws = any(call.kind == "random" for call in tape.calls)
         self._label = label
@@ -69,15 +78,14 @@ class Recording:
             tape, self._forwards, self._late, self._slots, saved, externals, self._tensors, label
         )
         self._programs = self._compile_backward(tape, saved)
+        self._exposed = self._outputs_read(tape)
         known = {e.ref.slot: self._tensors[e.ref.slot] for e in externals}
         self._guarded = [known[slot] for slot in saved if slot in known]
         self._guarded_inputs = [i for i, ref in enumerate(tape.inputs) if ref.slot in saved]
         self._externals = list(known.values())
         self._differentiable = [i for i, t in enumerate(self.outputs) if t._rg]
-        self._like = [self.outputs[i]._array for i in self._differentiable]
-        self._like = [np.broadcast_to(a.dtype.type(0), a.shape) for a in self._like]
         self.size = len(self._forwards)
-        del self.outputs
+        del self.outputs, self._given
 
     # ---- making ----------------------------------------------------------------------------------
 
@@ -132,6 +140,8 @@ class Recording:
             return ("out", len(self.outputs) - 1)
         if isinstance(value, _PLAIN):
             return ("plain", value)
+        if type(value) in (list, dict) and (self._given.holds(value) or self.state.holds(value)):
+            raise Break(f"the result is a {type(value).__name__} from before")
         if type(value) in (tuple, list):
             return (type(value), [self._structure(x, tape, inputs) for x in value])
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -148,6 +158,9 @@ class Recording:
         others += [external.array for external in tape.externals]
         if array.size and any(np.may_share_memory(array, other) for other in others):
             raise Break("the result is a view of an argument, a parameter or another result")
+        for slot in tape.constants:  # each result is the caller's own, who may change it
+            if np.may_share_memory(array, tape.array_of(Ref(slot))):
+                tape.fresh.add(slot)
         if array.dtype.kind == "c":
             raise Break("complex numbers take part")
 
@@ -175,7 +188,9 @@ class Recording:
         seed_refs = [tape.bind(seed) for seed in seeds]
         forward_slots = seed_refs[0].slot
         kinds = [tuple(range(len(roots)))]
-        if 1 < len(roots) <= _MOST_ALONE:
+        if len(roots) > _MOST:
+            raise Break(f"there are more than {_MOST} results with gradients")
+        if len(roots) > 1:
             kinds += [(i,) for i in range(len(roots))]
         backwards: dict[tuple[int, ...], Any] = {}
         saved: set[int] = set()
@@ -196,6 +211,22 @@ class Recording:
             saved |= {slot for slot in every if slot < forward_slots}
         plain = set(tape.constants) - tape.fresh
         return edges, backwards, saved - plain
+
+    def _outputs_read(self, tape: Tape) -> list[list[int]]:
+        """For each result with gradients, whose memory its backward reads: numbers of results."""
+        found = []
+        for i in range(sum(t._rg for t in self.outputs)):
+            calls, _, gradients = self._backwards[(i,)]
+            slots = {slot for call in calls for slot in reads(call)}
+            slots |= {slot for slot, _ in gradients if slot is not None}
+            arrays = [a for a in (tape.array_of(Ref(s)) for s in slots) if isinstance(a, _ARRAYS)]
+            shared = [
+                j
+                for j, t in enumerate(self.outputs)
+                if any(np.may_share_memory(t._array, a) for a in arrays)
+            ]
+            found.append(shared)
+        return found
 
     def _compile_backward(self, tape: Tape, saved: list[int]) -> dict[Any, Callable[..., Any]]:
         return {
@@ -265,7 +296,11 @@ class Recording:
         params: dict[str, Any] = {"backward": self._backward, "mean_count": count}
         if len(differentiable) > 1:
             params["outputs"] = len(differentiable)
-        hang(differentiable, edges, saved, tuple(versions), params)
+        own = [
+            tuple([x for j in read for v in (version_of(outputs[j]),) for x in (v, v[0])])
+            for read in self._exposed
+        ]
+        hang(differentiable, edges, saved, tuple(versions), own, params)
 
     def _backward(self, saved: Any, gs: Sequence[Any]) -> Sequence[Any]:
         given = tuple(i for i, g in enumerate(gs) if g is not None)
@@ -273,17 +308,14 @@ class Recording:
         if program is not None:
             found: Sequence[Any] = program(saved, *[gs[i] for i in given])
             return found
-        if len(given) > 1 and (given[0],) in self._programs:
-            total: list[Any] = [None] * len(self._edges)
-            for i in given:
-                part = self._programs[(i,)](saved, gs[i])
-                total = [
-                    b if a is None else a if b is None else a + b
-                    for a, b in zip(total, part, strict=True)
-                ]
-            return total
-        full = [zero if g is None else g for g, zero in zip(gs, self._like, strict=True)]
-        return self._programs[tuple(range(len(gs)))](saved, *full)
+        total: list[Any] = [None] * len(self._edges)
+        for i in given:
+            part = self._programs[(i,)](saved, gs[i])
+            total = [
+                b if a is None else a if b is None else a + b
+                for a, b in zip(total, part, strict=True)
+            ]
+        return total
 
     def _rebuilt(self, spec: Any, outputs: list[Any], tensors: Sequence[Any]) -> Any:
         kind, value = spec

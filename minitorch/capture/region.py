@@ -11,7 +11,7 @@ import numpy as np
 from ..autograd.accumulation import accumulate
 from ..autograd.engine import OUTPUT_OF
 from ..autograd.mode import quiet, state
-from ..autograd.node import Node
+from ..autograd.node import Node, check_versions
 from ..errors import GraphError
 from ..ops.primitive import Op, Tensor, new_node, wrap
 
@@ -67,6 +67,9 @@ class Region(Op):
         given = {i for i, part in enumerate(gs) if part is not None}
         if given & held.used:
             node.raise_consumed()
+        for i in given:
+            if held.own[i]:
+                check_versions(node, held.own[i])
         values = held.values
         if not retain:
             held.used |= given
@@ -84,13 +87,14 @@ class Held:
 
     Attributes:
         values: The arrays.
+        own: For each result, the versions of the results that its gradients need.
         used: Numbers of the results whose graph was consumed.
     """
 
-    __slots__ = ("used", "values")
+    __slots__ = ("own", "used", "values")
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
+    def __init__(self, values: tuple[Any, ...], own: Sequence[tuple[Any, ...]]) -> None:
+        self.values, self.own = values, own
         self.used: set[int] = set()
 
 
@@ -102,10 +106,20 @@ def hang(
     edges: tuple[Any, ...],
     saved: tuple[Any, ...],
     versions: tuple[Any, ...],
+    own: Sequence[tuple[Any, ...]],
     params: dict[str, Any],
 ) -> None:
-    """Puts output tensors into the graph, behind one node."""
-    node = new_node(REGION, edges, {**params, "held": Held(saved)})
+    """Puts output tensors into the graph, behind one node.
+
+    Args:
+        outputs: The results with gradients.
+        edges: Where their gradients go.
+        saved: What backward needs.
+        versions: Of arguments and parameters that it needs, and their numbers now.
+        own: For each output, those of the results that its gradients need.
+        params: Of the node.
+    """
+    node = new_node(REGION, edges, {**params, "held": Held(saved, own)})
     node.versions = versions
     if len(outputs) == 1:
         outputs[0]._node, outputs[0]._rg = node, True

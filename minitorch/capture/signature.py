@@ -43,13 +43,14 @@ def _part(x: Any, tensors: list[Any]) -> Any:
             x._sync_view()
         tensors.append(x)
         a = x._array
-        return a.shape, a.dtype, x._rg, type(a) is np.ndarray
+        leaf = x._node is None if x._rg else None
+        return a.shape, a.dtype, leaf, a.flags.c_contiguous if type(a) is np.ndarray else None
     if kind is tuple or kind is list:
         return kind, *[_part(part, tensors) for part in x]
     if kind is dict:
         return kind, *[(key, _part(part, tensors)) for key, part in x.items()]
     if isinstance(x, _PLAIN):
-        return kind, x if x == x else "nan"
+        return kind, (x if x else str(x)) if x == x else "nan"  # -0.0 is not 0.0
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return kind, *[_part(part, tensors) for part in x]
     if isinstance(x, np.ndarray | np.generic):

@@ -270,6 +270,9 @@ class Tape:
         primitive.tape = None
         try:
             result = function(*args, **kwargs)
+        except Exception:  # the step may catch it, and values may have caused it
+            self.broken(f"{function.__name__.strip('_')} raised an error")
+            raise
         finally:
             primitive.tape = self
         is_tensor = isinstance(result, primitive.Tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import backend
@@ -191,7 +192,7 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def _rows(a: Any) -> Any:
-    return a if a.ndim == 2 else a.reshape(-1, a.shape[-1])
+    return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
 def _linear_forward(x: Any, weight: Any, bias: Any = None) -> tuple[Any, tuple[Any, ...]]:

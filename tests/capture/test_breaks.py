@@ -208,8 +208,8 @@ def test_fullgraph_raises() -> None:
 
 
 def test_a_stale_replay_is_found() -> None:
-    hidden = iter(range(100))  # state that nobody can compare
-    call = Captured(lambda x: x * next(hidden))
+    hidden = iter(range(100)).__next__  # state that nobody can compare
+    call = Captured(lambda x: x * hidden())
     with pytest.warns(CaptureWarning, match="a replay gave other numbers than the step itself"):
         out = [call(mt.ones(1)).item() for _ in range(4)]
     assert out == [0.0, 1.0, 2.0, 3.0]

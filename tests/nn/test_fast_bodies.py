@@ -10,6 +10,7 @@ from rows import convolution, grouped, norms, pooling
 
 import minitorch as mt
 from minitorch.kernels import loader
+from minitorch.nn import functional
 from minitorch.ops.fused import Fused
 
 ROWS = [*nn_table.ROWS, *convolution.ROWS, *grouped.ROWS, *norms.ROWS, *pooling.ROWS]
@@ -74,3 +75,14 @@ def test_gradients_of_a_fast_body_without_the_kernels(monkeypatch: pytest.Monkey
         grads.append(mt.autograd.grad(y, leaves))
     for a, b in zip(*grads, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("features", "outputs"), [(4, 0), (0, 4), (0, 0)])
+def test_linear_layers_without_features(features: int, outputs: int) -> None:
+    x = mt.ones(2, 3, features, requires_grad=True)
+    weight = mt.ones(outputs, features, requires_grad=True)
+    functional.linear(x, weight, mt.zeros(outputs)).sum().backward()
+    assert x.grad is not None
+    assert weight.grad is not None
+    assert x.grad.tolist() == mt.zeros(2, 3, features).tolist()
+    assert weight.grad.tolist() == mt.zeros(outputs, features).tolist()

@@ -250,8 +250,9 @@ def test_parts_of_epochs_need_a_length() -> None:
         def __iter__(self) -> Any:
             return iter(loader())
 
-    for trigger in (Epochs(0.5), Steps(1) | Epochs(0.5)):
-        with pytest.raises(DataError, match=r"Epochs\(0.5\): a part of an epoch needs a training"):
+    for trigger in (Epochs(0.5), Steps(1) | Epochs(0.5), At([2, 0.5], Epochs)):
+        text = r"(Epochs\(0.5\)|At\(\[2, 0.5\], Epochs\)): a part of an epoch needs a training"
+        with pytest.raises(DataError, match=text):
             quiet(every(trigger, print), max_epochs=1).fit(Linear(), Endless())
     note = Note()
     quiet(every(Epochs(1), note), max_epochs=2).fit(Linear(), Endless())

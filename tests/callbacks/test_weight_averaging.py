@@ -246,6 +246,23 @@ def test_estimates_leave_no_trace() -> None:
     assert not task.drop.training or task.training
 
 
+def test_estimates_read_several_loaders_as_training_does() -> None:
+    class Two(Drifting):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            assert sorted(batch) == ["a", "b"]
+            return super().training_step(batch["a"], batch_idx)
+
+    task, alone = Two(), Drifting()
+    alone.load_state_dict(task.state_dict())
+    data = {"a": loader(), "b": loader(2)}
+    options = {"max_epochs": 2, "log_every_n_steps": 1}
+    mt.manual_seed(5)
+    quiet(WeightAveraging(buffers="estimate"), **options).fit(task, data, loader(1))
+    mt.manual_seed(5)
+    fit(alone, WeightAveraging(buffers="estimate"), **options)
+    np.testing.assert_array_equal(statistics(task), statistics(alone))
+
+
 def test_fewer_batches_or_an_own_forward_for_an_estimate() -> None:
     seen: list[Any] = []
 

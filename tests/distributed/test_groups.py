@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from datetime import timedelta
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import rank_programs as programs
 
 import minitorch as mt
 from minitorch import distributed as dist
+from minitorch.distributed.hub import Hub, receive, send
 from minitorch.errors import ArgumentError, DistributedError
 from minitorch.trainer import Trainer
 
@@ -175,3 +178,48 @@ class TestEvaluation:
 
 def test_one_process_prepares_and_results_of_metrics_are_exact(tmp_path: Path) -> None:
     dist.spawn(programs.prepared, (str(tmp_path),), nprocs=2)
+
+
+class TestHub:
+    """Each waits at most five seconds: a hub that says nothing fails the test."""
+
+    @staticmethod
+    def start(world_size: int, seconds: float, combine: Any) -> Any:
+        listener = Listener(authkey=b"key")
+        hub = Hub(listener, world_size, seconds, combine)
+        hub.start()
+        return listener.address, hub
+
+    @staticmethod
+    def ask(address: Any, rank: int) -> Any:
+        connection = Client(address, authkey=b"key")
+        send(connection, {"rank": rank}, b"")
+        send(connection, {"call": "barrier", "line": "a.py:1", "details": {}}, b"")
+        return connection
+
+    def answer(self, connection: Any) -> str:
+        assert connection.poll(5), "the hub says nothing"
+        return str(receive(connection)[0]["error"])
+
+    def test_ranks_that_never_come_are_told_to_the_others(self) -> None:
+        address, hub = self.start(3, 0.2, None)
+        connection = self.ask(address, 1)
+        with pytest.raises(AuthenticationError):
+            Client(address, authkey=b"other")
+        text = self.answer(connection)
+        assert "all 3 ranks must come within 0.2 s. Got rank 1 and not rank 0, rank 2." in text
+        connection.close()
+        hub.join(5)
+        assert not hub.is_alive()
+
+    def test_failure_in_the_hub_is_told_to_all(self) -> None:
+        def combine(*args: Any) -> Any:
+            raise LookupError("no such")
+
+        address, hub = self.start(2, 5.0, combine)
+        connections = [self.ask(address, rank) for rank in range(2)]
+        for connection in connections:
+            assert "Got LookupError: no such. Start the group anew" in self.answer(connection)
+            connection.close()
+        hub.join(5)
+        assert not hub.is_alive()

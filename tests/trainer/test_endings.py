@@ -247,3 +247,39 @@ def test_result_shows_itself() -> None:
     assert str(result) == "completed after 1 epochs, 6 updates: max_epochs=1 reached"
     assert result.best is None
     assert isinstance(result.last, Regression)
+
+
+def test_failure_of_closing_the_data_ends_the_run_like_any_other() -> None:
+    class Pass:
+        def __init__(self) -> None:
+            self.batches = iter(loader())
+
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            return next(self.batches)
+
+        def state_dict(self) -> dict[str, Any]:
+            return {}
+
+        def close(self) -> None:
+            raise RuntimeError("close broke")
+
+    class Source:
+        def __iter__(self) -> Any:
+            return Pass()
+
+    other = Act(0, None)
+    trainer = quiet(max_epochs=1, callbacks=[other])
+    with pytest.raises(RuntimeError, match="close broke"):
+        trainer.fit(Regression(), Source())
+    assert other.ended[-2:] == ["RuntimeError", "teardown"]
+    trainer.validate(Regression(), loader(), verbose=False)
+
+    def fail(trainer: Any) -> None:
+        raise LookupError("original")
+
+    with pytest.raises(LookupError, match="original") as caught:
+        quiet(max_epochs=1, callbacks=[Act(1, fail)]).fit(Regression(), Source())
+    assert "close broke" in caught.value.__notes__[-1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Callable
+from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 
 from minitorch import Parameter, Tensor, bfloat16, float16, float32, no_grad, random, tensor
@@ -169,6 +171,8 @@ def estimate(
     step = module.training_step if forward is None else None
     log = trainer.metric_log
     with random.fork_rng(), no_grad(), log.muted(), fresh_statistics(layers):
+        if trainer.training_randomness is not None:  # a validation draws from streams of its own
+            random.load_state_dict(trainer.training_randomness)
         module.eval()
         for layer in layers:
             layer.training = True
@@ -181,7 +185,9 @@ def estimate(
                     if forward is not None:
                         forward(module, batch)
                     elif step is not None:
-                        step(*(batch, index)[: 1 + trainer._step_takes_index])
+                        output = step(*(batch, index)[: 1 + trainer._step_takes_index])
+                        if isgenerator(output):  # the losses of several optimizers
+                            collections.deque(output, maxlen=0)
         finally:
             for part, training in modes:
                 part.training = training

@@ -233,6 +233,8 @@ def _tell_schedules(trainer: Trainer, optimizer: Optimizer, before: int) -> None
     place = first["lr"] / first.get("initial_lr", first["lr"]) if first["lr"] else 1.0
     for group in optimizer.param_groups[before:]:
         group.setdefault("initial_lr", float(group["lr"]) / place)
+        if "swa_lr" in first:  # the rate at which SWALR ends
+            group.setdefault("swa_lr", first["swa_lr"])
     for config in trainer.lr_scheduler_configs:
         _extend(config.scheduler, optimizer)
 

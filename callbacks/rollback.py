@@ -76,6 +76,7 @@ class Rollback(Callback):
     def _reset(self) -> None:
         self.count = 0
         self.failures: list[str] = []
+        self._may_have_changed = True
         self._good: dict[str, Any] | None = None
         self._candidate: dict[str, Any] | None = None
 
@@ -98,6 +99,24 @@ class Rollback(Callback):
         self, trainer: Trainer, module: TaskModule, batch: Any, batch_idx: int
     ) -> None:
         self._spikes.begin_batch()
+        if not module.automatic_optimization:
+            self._follow(trainer)
+
+    def on_window_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._follow(trainer)
+
+    def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
+        self._may_have_changed = True
+
+    def on_validation_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._may_have_changed = True
+
+    def _follow(self, trainer: Trainer) -> None:
+        """Pruning and thawing give a model other names and groups, which no older copy has."""
+        if self._may_have_changed and self._good is not None:
+            self._may_have_changed = False
+            if not trainer.fits_snapshot(self._good):
+                self._good, self._candidate = self._copy(trainer), None
 
     def transform_loss(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> Tensor:
         if self._judges:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from minitorch.callbacks.averages import POLICIES, Averages, estimate, trained_statistics
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.core.pulling import ARGUMENT
 from minitorch.callbacks.monitor import refuse
 from minitorch.errors import ArgumentError
 from minitorch.optim.swa_utils import get_ema_multi_avg_fn
@@ -127,12 +129,15 @@ class WeightAveraging(Callback):
             self._averages.load(state, module, count)
             self._saved = (None, 0)
         layers = trained_statistics(module)
-        if layers and self.policy == "estimate" and not module.automatic_optimization:
-            if self.forward is None:
+        if layers and self.policy == "estimate" and self.forward is None:
+            takes = "manual optimization, where training_step updates"
+            if module.automatic_optimization:
+                pulls = ARGUMENT in inspect.signature(module.training_step).parameters
+                takes = f"a training_step that takes {ARGUMENT}" if pulls else ""
+            if takes:
                 raise ArgumentError(
                     f'{type(self).__name__}: buffers="estimate" runs batches without updates. Got '
-                    "manual optimization, where training_step updates. Pass forward=lambda "
-                    "module, batch: module(batch[0])."
+                    f"{takes}. Pass forward=lambda module, batch: module(batch[0])."
                 )
         if layers and self.policy == "copy" and self.buffers is None:
             trainer.checks.warn(

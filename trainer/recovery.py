@@ -59,6 +59,17 @@ def snapshot(trainer: Trainer) -> dict[str, Any]:
     )
 
 
+def fits(trainer: Trainer, tree: dict[str, Any]) -> bool:
+    """Whether a snapshot has the names, groups and schedules that the run has now."""
+    schedules, saved = trainer.lr_scheduler_configs, tree["lr_schedulers"]
+    kinds = [type(config.scheduler).__name__ for config in schedules]
+    if kinds != [s["scheduler"].get("kind", k) for s, k in zip(saved, kinds, strict=False)]:
+        return False
+    states = zip(trainer.optimizers, tree["optimizer_states"], strict=True)
+    same = all(len(o.param_groups) == len(state["param_groups"]) for o, state in states)
+    return same and set(live_state(trainer.module)) == set(tree["state_dict"])
+
+
 def restore(trainer: Trainer, tree: dict[str, Any]) -> None:
     """Goes back to a snapshot, which stays as it is.
 

@@ -320,6 +320,10 @@ class Trainer(Status):
         """Goes back to a snapshot; the data, random numbers and metrics stay where they are."""
         recovery.restore(self, snapshot)
 
+    def fits_snapshot(self, snapshot: dict[str, Any]) -> bool:
+        """Whether the model, optimizers and schedules are still those of a snapshot."""
+        return recovery.fits(self, snapshot)
+
     def _savable(self, caller: str, weights_only: bool) -> bool:
         """Whether the state is complete now; raises where it will not be in this event."""
         if self._module is None:

@@ -186,7 +186,8 @@ class FlightCheck(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         waits = any(e.frequency > trainer.position.windows for e in trainer.named.values())
-        if not self._flying or waits:
+        resumed_inside = self._batches < trainer.position.batch
+        if not self._flying or waits or resumed_inside:
             return
         self._flying = False
         if not module.automatic_optimization:

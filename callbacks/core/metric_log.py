@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from minitorch import Tensor
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core import ranks
@@ -25,7 +23,18 @@ from minitorch.callbacks.core.metric_objects import (
     batch_value,
     is_metric,
 )
-from minitorch.callbacks.core.metric_state import REWOUND, Table, keys, make_room, pack, unpack
+from minitorch.callbacks.core.metric_state import (
+    REWOUND,
+    Table,
+    keys,
+    make_room,
+    pack,
+    pack_history,
+    pack_window,
+    unpack,
+    unpack_history,
+    unpack_window,
+)
 from minitorch.errors import ArgumentError, DataError, TrainerError
 
 if TYPE_CHECKING:
@@ -447,33 +456,25 @@ class MetricLog(Callback):
             for phase, table in self._tables.items()
             if phase != "sanity"
         }
-        history = {
-            name: {
-                "step": np.array([step for step, _ in points], np.int64),
-                "value": np.array([value for _, value in points], np.float64),
-            }
-            for name, points in self._whole_history()
-        }
         return {
             "tables": tables,
-            "history": history,
+            "history": pack_history(self.history, self._partial),
             "flushed": self._flushed,
             "epoch_start": self._epoch_start,
             "stamp": self._stamp,
             "objects": self._objects.state_dict(),
+            **self._open_window(),
         }
+
+    def _open_window(self) -> dict[str, Any]:
+        if self._trainer is None or not self._trainer.position.window:
+            return {}
+        objects = self._objects.state_of(self._objects_before)
+        return {"window": {"metrics": pack_window(self._kept), "objects": objects}}
 
     def _packed(self, metric: Metric) -> dict[str, Any]:
         path = None if metric.source is None else self._objects.path_of(metric.source)
         return {**pack(metric), "source": path}
-
-    def _whole_history(self) -> Iterator[tuple[str, list[tuple[int, float]]]]:
-        """The history without what an epoch that is still open gave."""
-        for name, points in self.history.items():
-            left_out = self._partial.get(name, len(points))
-            kept = points[:left_out] + points[left_out + 1 :]
-            if kept:
-                yield name, kept
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._tables = {
@@ -487,10 +488,11 @@ class MetricLog(Callback):
         for phase, table in state_dict["tables"].items():
             for name, state in table.items():
                 self._tables[phase][name].source = self._objects.found.get(state.get("source"))
-        self.history = {
-            name: list(zip(points["step"].tolist(), points["value"].tolist(), strict=True))
-            for name, points in state_dict["history"].items()
-        }
+        self.history = unpack_history(state_dict["history"])
         self._flushed = state_dict["flushed"]
         self._epoch_start = state_dict["epoch_start"]
         self._stamp = state_dict["stamp"]
+        if "window" in state_dict:
+            before = state_dict["window"]
+            self._kept = unpack_window(before["metrics"], self._tables["train"])
+            self._objects_before = self._objects.kept_as(before["objects"])

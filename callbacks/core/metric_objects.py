@@ -60,6 +60,18 @@ class MetricObjects:
         for held, state in kept:
             held.__dict__.update(state)
 
+    def state_of(self, kept: Kept) -> dict[str, Any]:
+        """The state dict that they had when `kept` was taken."""
+        with self.unchanged():
+            self.rewind(kept)
+            return self.state_dict()
+
+    def kept_as(self, state: dict[str, Any]) -> Kept:
+        """What `kept` gave when `state_dict` gave this."""
+        with self.unchanged():
+            self.load_state_dict(state)
+            return self.kept()
+
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
         """What they measure in the block is taken back."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
+
+import numpy as np
 
 import minitorch
 from minitorch import Tensor
@@ -10,6 +13,8 @@ from minitorch.callbacks.core.metric import SCOPES, Metric
 from minitorch.errors import TrainerError
 
 Table = dict[str, Metric]
+Point = tuple[int, float]
+Kept = list[tuple[Metric, dict[str, Any]]]
 
 
 def as_tensors(values: dict[str, float]) -> dict[str, Tensor]:
@@ -47,6 +52,50 @@ def unpack(name: str, state: dict[str, Any]) -> Metric:
         setattr(metric, key, state[key])
     metric.waiting = state.get("waiting")
     return metric
+
+
+def pack_window(kept: Kept) -> dict[str, Any]:
+    """What the metrics were before their first value in the window that is open."""
+    packed: dict[str, Any] = {}
+    for metric, state in kept:
+        if metric.name not in packed:
+            before = copy.copy(metric)
+            for key, value in state.items():
+                setattr(before, key, value)
+            packed[metric.name] = pack(before)
+    return packed
+
+
+def unpack_window(packed: dict[str, Any], table: Table) -> Kept:
+    """What `pack_window` saw, for the metrics of a table."""
+    kept: Kept = []
+    for name, state in packed.items():
+        before = unpack(name, state)
+        kept.append((table[name], {key: getattr(before, key) for key in (*REWOUND, "pending")}))
+    return kept
+
+
+def pack_history(history: dict[str, list[Point]], partial: dict[str, int]) -> dict[str, Any]:
+    """The points of each name as two arrays, but those that an epoch that is still open gave."""
+    packed: dict[str, Any] = {}
+    for name, points in history.items():
+        left_out = partial.get(name, len(points))
+        kept = points[:left_out] + points[left_out + 1 :]
+        if kept:
+            steps, values = zip(*kept, strict=True)
+            packed[name] = {
+                "step": np.array(steps, np.int64),
+                "value": np.array(values, np.float64),
+            }
+    return packed
+
+
+def unpack_history(packed: dict[str, Any]) -> dict[str, list[Point]]:
+    """The points that `pack_history` got."""
+    return {
+        name: list(zip(points["step"].tolist(), points["value"].tolist(), strict=True))
+        for name, points in packed.items()
+    }
 
 
 def make_room(metric: Metric, tables: dict[str, Table], table: Table) -> None:

@@ -89,10 +89,14 @@ class ProgressCounters(Callback):
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
     def state_dict(self) -> dict[str, Any]:
-        return {"skipped": dict(self.skipped)} if self.skipped else {}
+        state: dict[str, Any] = {"skipped": dict(self.skipped)} if self.skipped else {}
+        if self._trainer is not None and self._trainer.position.window:
+            state["random"] = self._random
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.skipped = dict(state_dict["skipped"])
+        self.skipped = dict(state_dict.get("skipped", {}))
+        self._random = state_dict.get("random")
 
     def _count(self, trainer: Trainer) -> bool:
         """Counts the update of this batch, once there is one; whether there is."""

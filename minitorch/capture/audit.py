@@ -7,6 +7,7 @@ asks of C must be free of effects. Everything else ends the recording.
 
 from __future__ import annotations
 
+import gc
 import linecache
 import os
 import sys
@@ -131,8 +132,11 @@ class Watcher:
         self._fine: set[CodeType] = set()
         self._folders = framework_folders()
         self._before: Any = None
+        self._collects = True
 
     def __enter__(self) -> Watcher:
+        self._collects = gc.isenabled()
+        gc.disable()  # what a finalizer calls is no part of the step
         self._before = sys.getprofile()
         sys.setprofile(self._see)
         return self
@@ -143,6 +147,8 @@ class Watcher:
         else:  # a profiler written in C, such as cProfile's
             sys.setprofile(None)
             self._before.enable()
+        if self._collects:
+            gc.enable()
 
     def _see(self, frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":

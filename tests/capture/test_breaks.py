@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import dis
+import gc
 import random
 import time
 import warnings
@@ -16,6 +17,7 @@ import pytest
 import minitorch as mt
 from minitorch import nn
 from minitorch.capture import Captured, CaptureError, CaptureWarning
+from minitorch.capture.audit import Watcher
 from minitorch.nn import functional as F
 
 COUNTS = {"calls": 0}
@@ -298,3 +300,21 @@ class TestCompile:
     def test_refusals(self, options: dict[str, Any], message: str) -> None:
         with pytest.raises(mt.errors.ArgumentError, match=message):
             mt.compile(**{"model": len, **options})
+
+
+def test_what_the_garbage_collector_ends_is_no_part_of_the_step() -> None:
+    reasons: list[str] = []
+    before = gc.get_threshold()
+    gc.set_threshold(10**6)
+    try:
+        held: list[Any] = [iter(mt.data.DataLoader(mt.data.TensorDataset(mt.ones(4, 1))))]
+        next(held[0])
+        held.append(held)
+        del held
+        with Watcher(lambda why, line: reasons.append(why), lambda: False, judge=True):
+            gc.set_threshold(1)
+            assert len([[] for _ in range(99)]) == 99
+    finally:
+        gc.set_threshold(*before)
+    assert gc.isenabled()
+    assert not reasons

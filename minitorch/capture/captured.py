@@ -306,7 +306,7 @@ class Captured:
         for code in self._codes:
             line = code.co_firstlineno
             for step in dis.get_instructions(code):
-                line = step.starts_line or line
+                line = (step.positions.lineno if step.positions else None) or line
                 if step.argval == name:
                     if step.opname.startswith("STORE"):
                         return line_in(code, line)

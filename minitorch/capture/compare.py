@@ -14,9 +14,11 @@ _TOLERANCE = {2: 2e-2, 4: 1e-5, 8: 1e-10, 16: 1e-10}
 def alike(a: Any, b: Any, *, exactly: bool = False) -> bool:
     """True for arrays of one shape, dtype and, up to rounding, value; also for tuples of them."""
     if isinstance(a, tuple | list):
-        return isinstance(b, tuple | list) and len(a) == len(b) and all(map(alike, a, b))
+        if not isinstance(b, tuple | list) or len(a) != len(b):
+            return False
+        return all(alike(one, other, exactly=exactly) for one, other in zip(a, b, strict=True))
     if not isinstance(a, np.ndarray | np.generic):
-        return True
+        return not isinstance(b, np.ndarray | np.generic)
     if not isinstance(b, np.ndarray | np.generic) or a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a is b or a.tobytes() == b.tobytes():

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minitorch.errors import CheckpointError
 
@@ -58,6 +58,7 @@ class CheckpointWriter:
         self.failures: list[str] = []
         self.failed = False
         self._job: Job | None = None
+        self._logged: dict[str, Any] = {}
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -79,6 +80,7 @@ class CheckpointWriter:
     def _begin(self, trainer: Trainer, job: Job) -> None:
         tree = trainer.dump_checkpoint(weights_only=job.weights_only)
         self._job, self._error = job, None
+        self._logged = trainer.metric_log.results()
 
         def work() -> None:
             from minitorch.io import save_tree
@@ -107,7 +109,7 @@ class CheckpointWriter:
             return
         self.failed = False
         job.tell()
-        trainer.logger_group.after_save_checkpoint(job.path, trainer.metric_log.results())
+        trainer.logger_group.after_save_checkpoint(job.path, self._logged)
 
     def _failed(self, job: Job, error: BaseException) -> None:
         job.undo()

@@ -157,8 +157,10 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
             log.put(name, value, flags, batch_size)
         else:
             suffix, log.suffix = log.suffix, ""
-            log.put(name, value, flags, batch_size)
-            log.suffix = suffix
+            try:
+                log.put(name, value, flags, batch_size)
+            finally:
+                log.suffix = suffix
 
     def log_dict(self, dictionary: Mapping[str, Any], **options: Any) -> None:
         """Calls `log` for each entry, with the same options."""

@@ -169,12 +169,12 @@ class MetricLog(Callback):
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
         """Nothing that is logged or measured in the block is kept."""
-        self.put = lambda *values: None  # type: ignore[method-assign]
+        before, self._silent = self._silent, True
         try:
             with self._objects.unchanged():
                 yield
         finally:
-            del self.put
+            self._silent = before
 
     def begin_window(self) -> None:
         """From here on each training metric is kept as it was before its first new value."""

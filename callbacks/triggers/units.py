@@ -59,7 +59,8 @@ class Interval(Trigger):
         self._seen = state_dict["seen"]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n:g})"
+        short = f"{self.n:g}"
+        return f"{type(self).__name__}({short if float(short) == self.n else repr(self.n)})"
 
 
 class Epochs(Interval):

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from ..nn.containers import ModuleDict, Sequential
 from ..nn.module import Module
 from ..tensor import Tensor
 from .audit import origin
@@ -190,12 +191,18 @@ class State:
         self._sizes.append((held, len(held), path))
         for name, value in list(held.items()):
             if name == "_task":  # a TaskModule's link to its Trainer, and its hyper-parameters
-                self._visit(f"{path}.hparams", getattr(value, "hparams", None), depth + 1)
+                values = getattr(getattr(value, "hparams", None), "_values", None)
+                self._visit(f"{path}.hparams", values, depth + 1)
             else:
                 self._entry(self._maps, held, name, value, f"{path}.{name}", depth + 1)
 
     def _attributes(self, path: str, holder: Any, depth: int) -> None:
-        self._held(path, getattr(holder, "__dict__", None), depth)
+        held = getattr(holder, "__dict__", None)
+        self._held(path, held, depth)
+        if isinstance(holder, ModuleDict | Sequential):
+            self._orders.append((held, list(held or ()), path))
+        if type(holder) is holder.__class__:  # no proxy
+            self._slots.append((holder, "__class__", holder.__class__, f"{path}.__class__"))
         self._class(holder.__class__, depth)
         for kind in type(holder).__mro__:
             slots = vars(kind).get("__slots__", ())

@@ -49,6 +49,17 @@ class Keyed(dict):
     factor = 2.0
 
 
+class Doubling(nn.Module):
+    factor = 2.0
+
+    def forward(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Tripling(Doubling):
+    factor = 3.0
+
+
 class Slot:
     __slots__ = "factor"
 
@@ -69,6 +80,7 @@ PROXY, MAPPING = weakref.proxy(HELD), types.MappingProxyType(PLAIN)
 REFERENCE, PARTIAL = weakref.ref(HELD), functools.partial(Holder.scaled, HELD)
 BYTES, ORDERED = bytearray(1), {"a": 2.0, "b": 3.0}
 OPTIMIZER = optim.SGD([nn.Parameter(mt.ones(2))], lr=2.0)
+PARTS, LAYERS, SWAPPED = {"tanh": nn.Tanh(), "twice": Doubling()}, nn.ModuleDict(), Doubling()
 INNER = Captured(HELD.scaled)
 OUTER_MODULE, INNER_MODULE = types.ModuleType("outer_settings"), types.ModuleType("settings.inner")
 OUTER_MODULE.inner = INNER_MODULE  # type: ignore[attr-defined]
@@ -104,6 +116,22 @@ def _reorder(value: float) -> None:
     ORDERED.update({key: values[key] for key in first})
 
 
+def _reorder_layers(value: float) -> None:
+    LAYERS.clear()
+    for name in ("tanh", "twice") if value == 2.0 else ("twice", "tanh"):
+        LAYERS[name] = PARTS[name]
+
+
+def _through_layers(x: Any) -> Any:
+    for layer in LAYERS.values():
+        x = layer(x)
+    return x
+
+
+def _swap_class(value: float) -> None:
+    SWAPPED.__class__ = Doubling if value == 2.0 else Tripling
+
+
 def _patch(value: float) -> None:
     Holder.of_class = staticmethod(lambda: value)  # type: ignore[method-assign]
 
@@ -134,6 +162,8 @@ READS: dict[str, tuple[Callable[[float], object], Callable[[Any], Any]]] = {
     "read-only mapping": (lambda v: PLAIN.update(factor=v), lambda x: x * MAPPING["factor"]),
     "bytes": (lambda v: BYTES.__setitem__(0, int(v)), lambda x: x * BYTES[0]),
     "order of a dict": (_reorder, _in_order),
+    "order of a ModuleDict": (_reorder_layers, _through_layers),
+    "class of a module": (_swap_class, lambda x: SWAPPED(x)),
     "parameter": (_attribute(PARAMETER), lambda x: x * PARAMETER.factor),
     "learning rate": (
         lambda v: OPTIMIZER.param_groups[0].update(lr=v),

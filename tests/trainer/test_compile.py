@@ -215,3 +215,36 @@ def test_bad_batch_raises_its_own_error() -> None:
 def test_argument_is_checked() -> None:
     with pytest.raises(ArgumentError, match="compile must be True or False. Got 'max'"):
         Trainer(compile="max").fit(Task(), batches())  # type: ignore[arg-type]
+
+
+class Weighed(Task):
+    """A hyper-parameter changes between epochs."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch, batch_idx) * self.hparams.weight
+
+    def on_train_epoch_end(self) -> None:
+        self.hparams.weight = 4.0
+
+
+def test_a_changed_hyper_parameter_is_seen(tmp_path: Path) -> None:
+    found = []
+    for compiled in (False, True):
+        mt.manual_seed(2)
+        task = Weighed()
+        batches = [(mt.randn(6, 4), mt.tensor([0, 1, 2, 0, 1, 2])) for _ in range(6)]
+        trainer = Trainer(
+            max_epochs=2,
+            compile=compiled,
+            default_root_dir=tmp_path,
+            logger=False,
+            enable_progress_bar=False,
+            enable_checkpointing=False,
+        )
+        trainer.fit(task, batches)
+        found.append([p.tolist() for p in task.parameters()])
+    assert found[0] == found[1]

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.checkpoint_files import ENDING, check_writable, clear_folder, duplicate
+from minitorch.callbacks.checkpoint_files import ENDING, check_writable, duplicate
 from minitorch.callbacks.checkpoint_writer import CheckpointWriter, Job
 from minitorch.callbacks.monitor import refuse
 
@@ -76,11 +76,13 @@ class BackupAndRestore(Callback):
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage != "fit":
             return
+        from minitorch.io.atomic import clear_folder
+
         every = self.save_freq
         number = isinstance(every, int) and not isinstance(every, bool) and every > 0
         if every != "epoch" and not number:
             refuse("BackupAndRestore", "save_freq", every, '"epoch" or a number of batches ≥ 1')
-        check_writable(self.backup_dir)
+        check_writable(self.backup_dir, "BackupAndRestore", "backup_dir")
         clear_folder(self.backup_dir)
         self._saved, self._ended = -1, False
 

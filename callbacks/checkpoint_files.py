@@ -12,8 +12,13 @@ from minitorch.errors import ArgumentError
 ENDING = ".ckpt"
 
 
-def check_writable(folder: str) -> None:
+def check_writable(folder: str, who: str, argument: str = "dirpath") -> None:
     """Finds out before training whether files can be written; makes nothing.
+
+    Args:
+        folder: Absolute path.
+        who: Callback, in the message.
+        argument: What of it names the folder, in the message.
 
     Raises:
         ArgumentError: The folder, or the first one above it that exists, cannot be written.
@@ -24,16 +29,9 @@ def check_writable(folder: str) -> None:
     if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
         what = "not writable" if os.path.isdir(place) else "not a folder"
         raise ArgumentError(
-            "ModelCheckpoint: dirpath must be a folder that can be made and written. "
-            f"Got {folder}, but {place} is {what}. Pass another dirpath."
+            f"{who}: {argument} must be a folder that can be made and written. "
+            f"Got {folder}, but {place} is {what}. Pass another {argument}."
         )
-
-
-def clear_folder(folder: str) -> None:
-    """Removes what killed processes left half written."""
-    from minitorch.io.atomic import clear_folder as clear
-
-    clear(folder)
 
 
 def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:
@@ -55,17 +53,21 @@ def duplicate(source: str, target: str) -> None:
     """Gives a complete file a second name in one step, in place of an older file of that name.
 
     It is a hard link where the file system knows them: checkpoints are replaced, never changed,
-    so that neither name can alter the other's content.
+    so that neither name can alter the other's content. Both are on the disk when it returns.
     """
-    temporary = f"{target}.{os.getpid()}.tmp"
+    from minitorch.io.atomic import sync_folder, temporary_beside
+
+    temporary = temporary_beside(target)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)
         try:
             os.link(source, temporary)
         except OSError:
-            shutil.copyfile(source, temporary)
+            with open(source, "rb") as old, open(temporary, "xb") as new:
+                shutil.copyfileobj(old, new)
+                new.flush()
+                os.fsync(new.fileno())
         os.replace(temporary, target)
+        sync_folder(os.path.dirname(target))
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)

@@ -16,7 +16,6 @@ from minitorch.callbacks.checkpoint_arguments import TRIGGERS, check
 from minitorch.callbacks.checkpoint_files import (
     ENDING,
     check_writable,
-    clear_folder,
     duplicate,
     free_path,
     remove_inside,
@@ -192,6 +191,8 @@ class ModelCheckpoint(Callback):
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage != "fit":
             return
+        from minitorch.io.atomic import clear_folder
+
         check(self)
         default = self.filename or "{epoch}-{step}"
         self._name = CheckpointName(default, insert_names=self.auto_insert_metric_name)
@@ -199,7 +200,7 @@ class ModelCheckpoint(Callback):
         if self.dirpath is None:
             self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "checkpoints"))
         self._rhythm.reset()
-        check_writable(self.dirpath)
+        check_writable(self.dirpath, "ModelCheckpoint")
         clear_folder(self.dirpath)
         self._reset()
         who = "ModelCheckpoint"
@@ -236,7 +237,8 @@ class ModelCheckpoint(Callback):
             if not self._by_batches:
                 trainer.rewire()
                 return
-        if self._rhythm.came(trainer) or self._comes_due(trainer.global_step):
+        by_trigger = self.every is not None and self._rhythm.came(trainer)
+        if by_trigger or self._comes_due(trainer.global_step):
             self._due = True
             self._save_if_ready(trainer, at_least_last=True)
 

@@ -46,7 +46,7 @@ class OnExceptionCheckpoint(Callback):
             return
         if not isinstance(self.filename, str) or not self.filename:
             refuse("OnExceptionCheckpoint", "filename", self.filename, "a name")
-        check_writable(self.dirpath)
+        check_writable(self.dirpath, "OnExceptionCheckpoint")
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._training = True

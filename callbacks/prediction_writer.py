@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,6 +201,11 @@ class PredictionWriter(BasePredictionWriter):
         for loader, batches in enumerate(predictions if several else [predictions]):
             numbers = batch_indices[loader] if several else batch_indices
             columns = [_columns(one) for one in batches]
+            if not columns:
+                raise DataError(
+                    f"PredictionWriter: a file needs predictions. Got no batch of loader {loader}. "
+                    "Raise limit_predict_batches, or leave PredictionWriter out."
+                )
             joined = {key: np.concatenate([one[key] for one in columns]) for key in columns[0]}
             size = len(next(iter(joined.values())))
             known = all(one is not None for one in numbers)
@@ -208,16 +214,17 @@ class PredictionWriter(BasePredictionWriter):
         self._write(self.filename, parts)
 
     def _write(self, name: str, parts: list[tuple[int, list[int], dict[str, Any]]]) -> None:
+        from minitorch.io.atomic import replacing
+
         target = os.path.join(self.dirpath, f"{name}.{self.file_format}")
-        unfinished = f"{target}.part"
-        if self.file_format == "npz":
-            with open(unfinished, "wb") as file:
+        with replacing(target) as file:
+            if self.file_format == "npz":
                 np.savez(file, **_arrays(parts))
-        else:
-            write = _write_csv if self.file_format == "csv" else _write_jsonl
-            with open(unfinished, "w", encoding="utf-8", newline="") as text:
+            else:
+                write = _write_csv if self.file_format == "csv" else _write_jsonl
+                text = io.TextIOWrapper(file, encoding="utf-8", newline="")
                 write(text, parts)
-        os.replace(unfinished, target)
+                text.detach()  # the file stays open
         self.paths.append(target)
 
 
@@ -229,6 +236,12 @@ def _columns(prediction: Any) -> dict[str, np.ndarray]:
         named = {str(i): value for i, value in enumerate(prediction)}
     else:
         named = {"prediction": prediction}
+    taken = sorted({"index", "loader"} & named.keys())
+    if taken:
+        raise DataError(
+            'PredictionWriter: the columns "loader" and "index" number the samples. Got '
+            f"predictions named {', '.join(taken)}. Rename them in predict_step."
+        )
     arrays = {}
     for key, value in named.items():
         host = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)

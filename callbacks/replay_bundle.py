@@ -52,7 +52,8 @@ class ReplayBundle(Callback):
     def __init__(
         self, dirpath: str | os.PathLike[str] | None = None, *, max_bundles: int = 3
     ) -> None:
-        self.dirpath = None if dirpath is None else os.path.abspath(os.fspath(dirpath))
+        self._given_dirpath = None if dirpath is None else os.path.abspath(os.fspath(dirpath))
+        self.dirpath = self._given_dirpath
         self.max_bundles = max_bundles
         self.paths: list[str] = []
         self._batches: list[Any] = []
@@ -65,9 +66,10 @@ class ReplayBundle(Callback):
         limit = self.max_bundles
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             refuse("ReplayBundle", "max_bundles", limit, "an integer ≥ 1")
+        self.dirpath = self._given_dirpath
         if self.dirpath is None:
             self.dirpath = os.path.abspath(os.path.join(trainer.log_dir, "replay"))
-        check_writable(self.dirpath)
+        check_writable(self.dirpath, "ReplayBundle")
         self.paths, self._batches, self._told = [], [], None
 
     def transform_batch(

@@ -62,6 +62,7 @@ class SpikeDetection(Callback):
         if stage == "fit":
             self._spikes.check()
             self._spikes.reset()
+            self.bad_batches = []
 
     def on_train_batch_start(
         self, trainer: Trainer, module: TaskModule, batch: Any, batch_idx: int
@@ -78,12 +79,14 @@ class SpikeDetection(Callback):
         self, trainer: Trainer, module: TaskModule, error: DivergenceError
     ) -> Callable[[], None] | None:
         self.bad_batches += [index for index in (error.batch - 1, error.batch) if index >= 0]
+        from minitorch.io.atomic import replacing
+
         path = os.fspath(self.exclude_batches_path or trainer.default_root_dir)
         if not path.endswith(".json"):
             path = os.path.join(path, "skip_batches.json")
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.bad_batches, file, indent=4)
+        with replacing(path) as file:
+            file.write(json.dumps(self.bad_batches, indent=4).encode())
         error.add_note(f"SpikeDetection wrote the batches to leave out to {path}")
         return None
 

@@ -34,11 +34,9 @@ def replacing(
     """
     target = os.path.abspath(os.fspath(path))
     folder, name = os.path.split(target)
-    # Cut, because file systems limit a name to 255 bytes.
-    prefix = f".{name[:40]}.{platform.node()[:40]}-"
-    temporary = os.path.join(folder, f"{prefix}{os.getpid()}-{next(_count)}.tmp")
+    temporary = temporary_beside(target)
     try:
-        _remove_left_overs(folder, prefix)
+        clear_folder(folder, name)
         try:
             with open(temporary, "xb", buffering=_BUFFER) as file:
                 yield file
@@ -56,7 +54,18 @@ def replacing(
             f"save: {target} could not be written ({error}). A file that was there before is "
             "unchanged. Check that the folder exists, is writable and has free space."
         ) from error
-    _sync_folder(folder)
+    sync_folder(folder)
+
+
+def temporary_beside(target: str) -> str:
+    """A fresh name in the folder of a file, of those that `clear_folder` removes."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f"{_prefix(name)}{os.getpid()}-{next(_count)}.tmp")
+
+
+def _prefix(name: str) -> str:
+    # Cut, because file systems limit a name to 255 bytes.
+    return f".{name[:40]}.{platform.node()[:40]}-"
 
 
 def _read_back(temporary: str, target: str, check: Callable[[BinaryIO, str], None]) -> None:
@@ -67,28 +76,17 @@ def _read_back(temporary: str, target: str, check: Callable[[BinaryIO, str], Non
         check(file, target)
 
 
-def clear_folder(folder: str) -> None:
-    """Removes what killed processes of this host left of any file in a folder."""
+def clear_folder(folder: str, name: str | None = None) -> None:
+    """Removes what killed processes of this host left of the file `name`, or of any."""
     if os.name != "posix" or not os.path.isdir(folder):
         return
-    host = re.escape(platform.node()[:40])
-    pattern = re.compile(rf"\..+\.{host}-(\d+)-\d+\.tmp")
-    for name in os.listdir(folder):
-        found = pattern.fullmatch(name)
+    start = rf"\..+{re.escape(_prefix('')[1:])}" if name is None else re.escape(_prefix(name))
+    pattern = re.compile(rf"{start}(\d+)-\d+\.tmp")
+    for left in os.listdir(folder):
+        found = pattern.fullmatch(left)
         if found and not _is_running(int(found[1])):
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-
-
-def _remove_left_overs(folder: str, prefix: str) -> None:
-    if os.name != "posix":
-        return
-    for name in os.listdir(folder):
-        if name.startswith(prefix) and name.endswith(".tmp"):
-            pid = name[len(prefix) :].partition("-")[0]
-            if pid.isdigit() and not _is_running(int(pid)):
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+                os.unlink(os.path.join(folder, left))
 
 
 def _is_running(pid: int) -> bool:
@@ -101,7 +99,12 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Brings the names in a folder to the disk.
+
+    Raises:
+        CheckpointError: The disk refused.
+    """
     if os.name != "posix":
         return
     try:

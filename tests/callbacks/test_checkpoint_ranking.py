@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from minitorch.callbacks.checkpoint_files import (
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.errors import ArgumentError
+from minitorch.io.atomic import clear_folder
 
 SCORES = st.lists(
     st.sampled_from([0.0, -0.0, 1.0, 1.5, 2.0, -3.0, math.nan, math.inf, -math.inf, 1e300, 5e-324])
@@ -114,15 +116,17 @@ def test_format_that_does_not_fit() -> None:
 def test_folder_that_cannot_be_written_is_refused(
     below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_writable(str(tmp_path / "new" / "folder"))
+    check_writable(str(tmp_path / "new" / "folder"), "Backup")
     assert not list(tmp_path.iterdir())
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(ArgumentError, match=r"dirpath must be a folder .*/file is not a folder"):
-        check_writable(f"{file}{below}")
+    with pytest.raises(
+        ArgumentError, match=r"^Backup: place must be a folder .*/file is not a folder"
+    ):
+        check_writable(f"{file}{below}", "Backup", "place")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ArgumentError, match=r"is not writable. Pass another dirpath."):
-        check_writable(f"{tmp_path}{below}")
+        check_writable(f"{tmp_path}{below}", "Backup")
 
 
 def test_free_paths(tmp_path: Path) -> None:
@@ -154,6 +158,54 @@ def test_second_name_is_independent(
     source.unlink()
     assert target.read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["last.ckpt"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_second_name_is_on_the_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    done: list[str] = []
+    fsync, replace, link = os.fsync, os.replace, os.link
+
+    def sync(number: int) -> None:
+        fsync(number)
+        done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+
+    def rename(old: str, new: str) -> None:
+        clear_folder(str(tmp_path))  # of another process: this one lives
+        replace(old, new)
+        done.append("rename")
+
+    def hard_link(old: str, new: str) -> None:
+        if not links:
+            raise OSError("no hard links here")
+        link(old, new)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    monkeypatch.setattr(os, "link", hard_link)
+    (tmp_path / "a.ckpt").write_bytes(b"new")
+    duplicate(str(tmp_path / "a.ckpt"), str(tmp_path / "last.ckpt"))
+    assert done == ["rename", "folder"] if links else ["file", "rename", "folder"]
+
+
+def test_second_name_that_a_killed_process_left_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    source = tmp_path / "a.ckpt"
+    source.write_bytes(b"new")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        patched.setattr(os, "remove", lambda path: None)
+        with pytest.raises(KeyboardInterrupt):
+            duplicate(str(source), str(tmp_path / "last.ckpt"))
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.setattr("minitorch.io.atomic._is_running", lambda pid: False)
+    clear_folder(str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ckpt"]
 
 
 def test_second_name_is_there_in_full_or_not_at_all(

@@ -178,6 +178,39 @@ def test_predictions_without_samples_are_refused(case: str, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("form", ["npz", "csv", "jsonl"])
+@pytest.mark.parametrize("interval", ["batch", "epoch"])
+@pytest.mark.parametrize("name", ["index", "loader"])
+def test_names_of_the_numbers_are_taken(
+    form: str, interval: str, name: str, tmp_path: Path
+) -> None:
+    class Taken(Linear):
+        def predict_step(self, batch: Any, batch_idx: int) -> Any:
+            return {name: self(batch[0]), "y": self(batch[0])}
+
+    with pytest.raises(DataError, match=rf"named {name}\. Rename them in predict_step"):
+        predict(Taken(), PredictionWriter(tmp_path, form, write_interval=interval), loader())
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_batches_are_refused(tmp_path: Path) -> None:
+    for data in (loader(), [loader(), loader()]):
+        with pytest.raises(DataError, match="a file needs predictions. Got no batch of loader 0"):
+            quiet(PredictionWriter(tmp_path), limit_predict_batches=0).predict(Linear(), data)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_failing_write_leaves_nothing(form: str, tmp_path: Path, monkeypatch: Any) -> None:
+    def fail(*args: Any) -> None:
+        raise LookupError("no such row")
+
+    monkeypatch.setattr(f"minitorch.callbacks.prediction_writer._write_{form}", fail)
+    with pytest.raises(LookupError):
+        predict(Linear(), PredictionWriter(tmp_path, form), loader())
+    assert not list(tmp_path.iterdir())
+
+
 def test_methods_must_be_defined() -> None:
     for interval, name in (("batch", "write_on_batch_end"), ("epoch", "write_on_epoch_end")):
         with pytest.raises(NotImplementedError, match=name):

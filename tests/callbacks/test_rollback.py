@@ -299,6 +299,25 @@ def test_spike_detection_ends_the_run_and_names_the_batches(tmp_path: Path) -> N
     assert task.trainer.global_step == 13
 
 
+def test_spike_detection_begins_each_fit_without_batches(tmp_path: Path) -> None:
+    detection = SpikeDetection(rtol=5.0, warmup=3, exclude_batches_path=tmp_path)
+    for bad in (13, 15):
+        with pytest.raises(DivergenceError):
+            fit(Diverges({bad: 1e5}), detection)
+        first = bad % BATCHES - 1
+        assert json.loads((tmp_path / "skip_batches.json").read_text()) == [first, first + 1]
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_bundles_of_two_runs_lie_apart(tmp_path: Path) -> None:
+    bundle = ReplayBundle()
+    for name in ("first", "second"):
+        with pytest.raises(DivergenceError):
+            fit(Diverges({3: NAN}), bundle, default_root_dir=tmp_path / name)
+        [path] = bundle.paths
+        assert Path(path).is_relative_to(tmp_path / name)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

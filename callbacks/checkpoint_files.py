@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Container
 
 from minitorch.errors import ArgumentError
 
 ENDING = ".ckpt"
+
+_lock = threading.Lock()
+_begun: set[str] = set()
 
 
 def check_writable(folder: str, who: str, argument: str = "dirpath") -> None:
@@ -37,16 +41,26 @@ def check_writable(folder: str, who: str, argument: str = "dirpath") -> None:
 def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:
     """The first of stem.ckpt, stem-v1.ckpt, stem-v2.ckpt … that may be written.
 
+    Nobody else in this process gets it before `release`: files are also written on threads.
+
     Args:
         stem: Path without ending.
         taken: Paths that are in use even if no file exists yet.
         replaceable: A path that may be written although it exists.
     """
     path, version = stem + ENDING, 0
-    while path != replaceable and (path in taken or os.path.exists(path)):
-        version += 1
-        path = f"{stem}-v{version}{ENDING}"
+    with _lock:
+        while path != replaceable and (path in taken or path in _begun or os.path.exists(path)):
+            version += 1
+            path = f"{stem}-v{version}{ENDING}"
+        _begun.add(path)
     return path
+
+
+def release(path: str) -> None:
+    """The file that `free_path` gave a name to is there, or will not come."""
+    with _lock:
+        _begun.discard(path)
 
 
 def duplicate(source: str, target: str) -> None:
@@ -69,6 +83,7 @@ def duplicate(source: str, target: str) -> None:
         os.replace(temporary, target)
         sync_folder(os.path.dirname(target))
     finally:
+        release(target)
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
 

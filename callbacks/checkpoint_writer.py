@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from minitorch.callbacks.checkpoint_files import release
 from minitorch.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ class CheckpointWriter:
             if self.asynchronous:
                 self._begin(trainer, job)
                 return
-            trainer.save_checkpoint(job.path, weights_only=job.weights_only)
-            job.then()
+            try:
+                trainer.save_checkpoint(job.path, weights_only=job.weights_only)
+                job.then()
+            finally:
+                release(job.path)
         except BaseException as error:
             self._failed(job, error)
         else:
@@ -91,6 +95,8 @@ class CheckpointWriter:
                 job.then()
             except BaseException as error:  # told by collect
                 self._error = error
+            finally:
+                release(job.path)
 
         # no daemon: the interpreter waits for it, whatever ends the program
         self._thread = threading.Thread(target=work, name=f"{self.who}: {job.path}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.checkpoint_files import check_writable, free_path
+from minitorch.callbacks.checkpoint_files import check_writable, free_path, release
 from minitorch.callbacks.core import CORE
 from minitorch.callbacks.monitor import refuse
 from minitorch.callbacks.weight_averaging import CURRENT
@@ -127,5 +127,7 @@ class ReplayBundle(Callback):
                 stacklevel=2,
             )
             return
+        finally:
+            release(path)
         self.paths.append(path)
         error.add_note(f"ReplayBundle wrote {path}")

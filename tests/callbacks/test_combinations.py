@@ -15,6 +15,7 @@ from minitorch import nn
 from minitorch.callbacks import (
     BackboneFinetuning,
     EMAWeightAveraging,
+    ModelCheckpoint,
     ModelPruning,
     Rollback,
     StochasticWeightAveraging,
@@ -186,3 +187,14 @@ class Manual(Parts):
 def test_a_manual_run_may_resume_at_the_end_of_its_first_epoch(tmp_path: Path) -> None:
     _, result = cut(Manual, lambda: [EMAWeightAveraging()], BATCHES, tmp_path / "x.ckpt")
     assert (result.status, result.global_step) == ("completed", 3 * BATCHES)
+
+
+def test_names_of_files_that_are_being_written_are_taken(tmp_path: Path) -> None:
+    keepers = [
+        ModelCheckpoint(tmp_path, monitor=name, mode=mode, save_async=True, save_last=False)
+        for name, mode in (("val_loss", "min"), ("val_loss", "max"))
+    ]
+    train(Parts(), *keepers, max_epochs=4)
+    paths = [keeper.best_model_path for keeper in keepers]
+    assert paths[0] != paths[1]
+    assert sorted(paths) == sorted(map(str, tmp_path.glob("*.ckpt")))

@@ -18,7 +18,6 @@ from minitorch.callbacks.checkpoint_files import (
     check_writable,
     duplicate,
     free_path,
-    release,
     remove_inside,
 )
 from minitorch.callbacks.checkpoint_name import CheckpointName
@@ -297,7 +296,6 @@ class ModelCheckpoint(Callback):
         name = f"exception-epoch={trainer.current_epoch}-step={trainer.global_step}"
         path = self._free(os.path.join(self._folder, name))
         trainer.save_checkpoint(path, weights_only=self.save_weights_only)
-        release(path)
         exception.add_note(f"ModelCheckpoint saved {path}")
 
     def _look(self, trainer: Trainer) -> None:

@@ -4,6 +4,7 @@ A message states the rule, what came and the fix. Each class is also a built-in 
 kind that PyTorch raises in the same place, so that ported `except` clauses go on working.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -86,6 +87,12 @@ _SHORT = {
     "int32": "i32",
     "int64": "i64",
 }
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first eight names, and how many more there are."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
 
 
 def describe(value: Any) -> str:

@@ -195,7 +195,7 @@ def rebuilt(
     if file is not None:
         saved = read_file(file)
     values = {holder: HParams(saved)} if holder else saved
-    arguments = {**constructor_arguments(cls, values), **overrides}
+    arguments = {**_accepted(cls, values), **overrides}
     try:
         return cls(**arguments)
     except TypeError as error:
@@ -281,7 +281,7 @@ def _constructor_arguments(module: Any, frame: FrameType | None) -> dict[str, An
     return found
 
 
-def constructor_arguments(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `values` that the constructor of `cls` takes."""
     parameters = inspect.signature(cls).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):

@@ -13,7 +13,7 @@ _REASONS = {signal.SIGINT: "Ctrl-C was pressed", signal.SIGTERM: "SIGTERM was re
 
 
 class Interrupt:
-    """Replaces handlers of signals while it is entered; does nothing outside the main thread.
+    """Replaces handlers of signals until `restore`; does nothing outside the main thread.
 
     SIGTERM, by which clusters and containers announce a kill, is taken over unless the program has
     a handler of its own for it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.callbacks.monitor import contradicts
-from minitorch.errors import TrainerError, describe
+from minitorch.errors import TrainerError, describe, listed
 from minitorch.trainer import preflight
 from minitorch.trainer.several import Named
 
@@ -272,10 +272,9 @@ def _check_parameters(module: TaskModule, optimizers: list[Optimizer]) -> None:
         )
     left = [n for n, p in module.named_parameters() if p.requires_grad and id(p) not in optimized]
     if left:
-        shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
         raise TrainerError(
             "configure_optimizers: every trainable parameter must be in an optimizer. "
-            f"Missing are {shown}. Pass them too, or freeze them: requires_grad_(False)."
+            f"Missing are {listed(left)}. Pass them too, or freeze them: requires_grad_(False)."
             f" The optimizer was built in {_place(module.configure_optimizers)}."
         )
 

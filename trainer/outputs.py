@@ -13,7 +13,7 @@ from minitorch.autograd.mode import state
 from minitorch.callbacks.cancel import CancelStep
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import TrainerError, describe
-from minitorch.trainer import replay
+from minitorch.trainer.first_bad import first_bad
 
 if TYPE_CHECKING:
     from minitorch.trainer.trainer import Trainer
@@ -173,7 +173,7 @@ def _refuse_constant() -> None:
 def _not_finite(value: float, trainer: Trainer) -> str:
     position, found = trainer.position, ""
     if trainer.checks.on and trainer.module.automatic_optimization:
-        found = replay.first_bad(trainer)
+        found = first_bad(trainer)
     return (
         f"training_step: the loss must be finite. Got {value} at epoch {position.epoch}, batch "
         f"{position.batch} (after {position.global_step} updates). The weights are those of the "

@@ -1,96 +1,128 @@
-"""Runs a failing batch once more, to name the operation that made the first bad value."""
+"""Runs a replay bundle: the step that failed, again, in anomaly mode."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from inspect import isgenerator
-from typing import TYPE_CHECKING, Any
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from minitorch import Tensor, backend, random
-from minitorch.autograd.mode import note_lines
-from minitorch.callbacks.core.recorded import Recorded, line_of
-from minitorch.ops.primitive import OUT
-
-if TYPE_CHECKING:
-    from minitorch.autograd.node import Node
-    from minitorch.trainer.trainer import Trainer
+from minitorch.callbacks.callback import Callback
+from minitorch.errors import ArgumentError, CheckpointError
+from minitorch.trainer import checkpoint
+from minitorch.trainer.task import TaskModule
+from minitorch.trainer.trainer import Trainer
 
 
-def first_bad(trainer: Trainer) -> str:
-    """A sentence that names the first operation whose result is not finite; "" if none is found.
+def rerun(path: str | os.PathLike[str], task: Any, **options: Any) -> Exception | None:
+    """Runs the step of a bundle again, with the same numbers, and prints what happens.
 
-    The step runs with the random numbers that its window began with, and every operation notes its
-    line. What it logs is thrown away with the window.
+    Args:
+        path: A file that `ReplayBundle` wrote.
+        task: The TaskModule, its class (made with the hyper-parameters in the file), or a
+            function that makes it.
+        options: Further arguments of the Trainer.
+
+    Returns:
+        The error that the step raised, or None if it ran to its end.
+
+    Raises:
+        CheckpointError: The file is no bundle.
     """
-    drawn = trainer.progress.random_before
-    step = trainer._training_step
-    if drawn is not None and not trainer.position.window:
-        random.load_state_dict(drawn)
-    before = note_lines(True)
+    tree = checkpoint.read(path)
+    bundle = tree.get("replay")
+    if bundle is None:
+        raise CheckpointError(
+            f"replay: a file of ReplayBundle is needed. Got {os.fspath(path)} without a step in "
+            "it. Pass ReplayBundle() in callbacks of the run that fails."
+        )
+    epoch, done = (tree["loops"]["position"][name] for name in ("epoch", "batch"))
+    print(f"recorded: {bundle['error']}")
+    trainer = Trainer(
+        **{
+            "max_epochs": epoch + 1,
+            "callbacks": _Report(),
+            "detect_anomaly": True,
+            "enable_progress_bar": False,
+            "num_sanity_val_steps": 0,
+            "limit_val_batches": 0,
+            **bundle["settings"],
+            **options,
+        }
+    )
+    module = _make(task, path)
     try:
-        batch, index = trainer._batch, trainer.position.batch
-        with trainer.precision.forward_context():
-            output = step(batch, index) if trainer._step_takes_index else step(batch)
-        for loss in _losses(output):
-            for node in reversed(Recorded(loss).nodes):
-                culprit = _culprit(node)
-                if culprit:
-                    return f" The first bad value came up in {culprit}."
-    except Exception:  # it failed in another way than before: the first error is the one to tell
-        return ""
-    finally:
-        note_lines(before)
-    return ""
+        trainer.fit(module, _Again(bundle["batches"], done), ckpt_path=path)
+    except Exception as error:
+        print("again:")
+        traceback.print_exception(error, file=sys.stdout)
+        return error
+    print("again: the step ran to its end without an error.")
+    return None
 
 
-def _losses(output: Any) -> Iterator[Tensor]:
-    """The losses that a step returned or yields, by name or alone."""
-    values: Iterable[Any] = output.values() if isinstance(output, Mapping) else [output]
-    if isgenerator(output):
-        pairs: Iterable[Any] = output
-        values = (value for _, value in pairs)
-    for value in values:
-        if isinstance(value, Mapping):
-            yield from _losses(value)
-        elif isinstance(value, Tensor) and value.requires_grad:
-            yield value
+def _make(task: Any, path: str | os.PathLike[str]) -> TaskModule:
+    if isinstance(task, type) and issubclass(task, TaskModule):
+        return task.load_from_checkpoint(path, strict=False)
+    module = task if isinstance(task, TaskModule) else task()
+    if not isinstance(module, TaskModule):
+        raise ArgumentError(
+            "replay: task must be a TaskModule, its class, or a function that makes one. Got "
+            f"{type(module).__name__}."
+        )
+    return module
 
 
-def _culprit(node: Node) -> str:
-    """The operation that made a bad input or output of `node`, in words; "" if all are finite."""
-    saves, arrays = node.op.saves, node.saved
-    inputs = {}
-    for position, array in zip(saves, arrays, strict=False):
-        if array is None or not hasattr(array, "dtype"):
-            continue
-        if not _bad(array):
-            inputs[position] = array
-            continue
-        if position == OUT:
-            return f"{node.op.name}{line_of(node)}"
-        source: Any = (node.edges or ())[position]
-        if source is None or isinstance(source, Tensor):
-            what = "a constant or the batch" if source is None else "a parameter"
-            return f"{what}, an input of {node.op.name}{line_of(node)}"
-        return f"{source.op.name}{line_of(source)}"
-    forward = getattr(node.op, "forward", None)
-    if forward is None or sorted(inputs) != list(range(len(node.edges or ()))):
-        return ""
-    made = forward(*[inputs[i] for i in sorted(inputs)], **node.params)
-    made = made[0] if isinstance(made, tuple) else made
-    return f"{node.op.name}{line_of(node)}" if _bad(made) else ""
+class _Again:
+    """The batches of a window, behind those that were done before in the epoch."""
+
+    def __init__(self, batches: list[Any], done: int) -> None:
+        self._batches = batches
+        self._done = done
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from [None] * self._done
+        yield from self._batches
 
 
-def _bad(array: Any) -> bool:
-    if getattr(array, "dtype", None) is None or array.dtype.kind not in "fV":
-        return False
-    xp = backend.namespace(array)
-    return not bool(xp.isfinite(array.astype("float64")).all())
+class _Report(Callback):
+    """Prints the loss and the norm of the gradients of each batch."""
+
+    def on_before_backward(self, trainer: Trainer, module: TaskModule, loss: Any) -> None:
+        print(f"batch {trainer.position.batch}: loss {float(loss.detach()):.9g}")
+
+    def on_after_backward(self, trainer: Trainer, module: TaskModule) -> None:
+        norms = {
+            name: float((p.grad.detach().float() ** 2).sum() ** 0.5)
+            for name, p in module.named_parameters()
+            if p.grad is not None
+        }
+        largest = sorted(norms, key=lambda name: -norms[name])[:5]
+        shown = ", ".join(f"{name} {norms[name]:.4g}" for name in largest)
+        print(f"batch {trainer.position.batch}: largest gradient norms: {shown}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m minitorch.trainer.replay`: 1 if the step fails again, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m minitorch.trainer.replay", description=__doc__)
+    parser.add_argument("bundle", help="file that ReplayBundle wrote")
+    parser.add_argument(
+        "--task",
+        required=True,
+        metavar="PACKAGE.MODULE:NAME",
+        help="the TaskModule's class, or a function that makes the task",
+    )
+    given = parser.parse_args(arguments)
+    module, _, name = given.task.partition(":")
+    if not name:
+        parser.error(f"--task must be package.module:name. Got {given.task!r}.")
+    sys.path.insert(0, os.getcwd())
+    task = getattr(importlib.import_module(module), name)
+    return int(rerun(given.bundle, task) is not None)
 
 
 if __name__ == "__main__":
-    import sys
-
-    from minitorch.trainer.rerun import main
-
     sys.exit(main())

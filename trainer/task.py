@@ -275,7 +275,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
         if sync_grads:
             raise TrainerError(
                 "all_gather: what comes from other processes has no gradient here. Got "
-                "sync_grads=True. Gather detached values, and let the Trainer average gradients."
+                "sync_grads=True. Gather detached values."
             )
 
         def gather(leaf: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer.data_module import join
-from minitorch.trainer.sweep import built, trial, untouched
+from minitorch.trainer.trial import built, trial, untouched
 
 if TYPE_CHECKING:
     from minitorch.trainer.task import TaskModule

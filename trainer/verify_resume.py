@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
 import os
@@ -19,6 +18,7 @@ from minitorch import Tensor, random
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer.blame import differences, explain, plain_state
+from minitorch.trainer.seeding import isolate_rng
 from minitorch.trainer.task import TaskModule
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def verify(
             f"after={after} and steps={steps}. Pass 0 < after < steps."
         )
     runs = _Runs(trainer, model, data, options)
-    with tempfile.TemporaryDirectory() as folder, _put_back():
+    with tempfile.TemporaryDirectory() as folder, isolate_rng():
         start = random.state_dict(), np.random.get_state(), python_random.getstate()
         path = os.path.join(folder, "verify.ckpt")
         whole = runs.run(folder, Probe(Trace(), steps, after))
@@ -222,16 +222,6 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(child, f"{path}.{index}")
     else:
         yield path, value
-
-
-@contextlib.contextmanager
-def _put_back() -> Iterator[None]:
-    """Leaves all random numbers as they were."""
-    state = random.state_dict(), np.random.get_state(), python_random.getstate()
-    try:
-        yield
-    finally:
-        _set(*state)
 
 
 def _set(ours: Any, numpys: Any, pythons: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minitorch import backend
+from minitorch.errors import listed
 from minitorch.nn.partial import left_by_loads
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def check_loads(trainer: Trainer, module: TaskModule) -> None:
     prefix = next((p for one in left if (p := _prefix(one.name, one.unexpected))), "")
     text = (
         "fit: what load_state_dict(strict=False) did not find is as it was initialised. Got "
-        f"{len(left)} of {total} tensors: {_shown(names)}. "
+        f"{len(left)} of {total} tensors: {listed(names)}. "
     )
     if prefix:
         trainer.checks.error(
@@ -134,7 +135,3 @@ def _alike(a: Any, b: Any) -> bool:
         p.shape == q.shape and bool(backend.to_host((p._array == q._array).all()))
         for p, q in zip(ours, theirs, strict=True)
     )
-
-
-def _shown(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

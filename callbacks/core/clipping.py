@@ -90,6 +90,9 @@ class GradientClipping(Callback):
         """Clips the gradients of an optimizer's parameters in place, without their loss scale.
 
         Args:
+            trainer: The Trainer of the run; its precision removes the scale.
+            module: Whose parameters an error names.
+            optimizer: Whose gradients are clipped.
             limit: Largest norm, or largest absolute value, for groups without a limit of their own.
             algorithm: "norm" or "value".
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from minitorch import backend
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.errors import DivergenceError
+from minitorch.errors import DivergenceError, listed
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
@@ -74,12 +74,11 @@ class FiniteGradients(Callback):
 def not_finite(trainer: Trainer, module: TaskModule) -> str:
     """The text of the error, with the names of the parameters."""
     bad = [name for name, p in module.named_parameters() if has_bad(p.grad)]
-    shown = ", ".join(bad[:8]) + (f" and {len(bad) - 8} more" if len(bad) > 8 else "")
     position = trainer.position
     return (
         "optimizer step: gradients must be finite. Got inf or nan in the gradients of "
-        f"{shown} (epoch {position.epoch}, batch {position.batch}). The update was not applied. "
-        "Trainer(detect_anomaly=True) names the operation; a lower learning rate or "
+        f"{listed(bad)} (epoch {position.epoch}, batch {position.batch}). The update was not "
+        "applied. Trainer(detect_anomaly=True) names the operation; a lower learning rate or "
         "gradient_clip_val helps if training diverged."
     )
 

@@ -11,8 +11,8 @@ from minitorch.autograd.mode import note_lines
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.core import recorded as graph
 from minitorch.callbacks.core.nested import leaves
-from minitorch.callbacks.core.unused import shown
 from minitorch.callbacks.core.watch import Watch
+from minitorch.errors import listed
 
 if TYPE_CHECKING:
     from minitorch import Tensor
@@ -165,7 +165,7 @@ class FlightCheck(Callback):
             trainer.checks.error(
                 _NO_EFFECT,
                 "optimizer step: an update must change what has a gradient. Got the same values "
-                f"as before in {shown(still)}. Look for a learning rate that is too small for "
+                f"as before in {listed(still)}. Look for a learning rate that is too small for "
                 "these weights, an optimizer_step that does not step, or an optimizer of other "
                 "objects.",
             )

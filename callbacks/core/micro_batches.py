@@ -136,6 +136,8 @@ def split(batch: Any, size: int, first: int, end: int) -> Any:
     Args:
         batch: Containers of tensors; those with `size` samples along their first axis are cut.
         size: Samples in the batch.
+        first: Number of the first sample, from 0.
+        end: Number behind the last one.
     """
 
     def cut(leaf: Any) -> Any:

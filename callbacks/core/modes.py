@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.errors import listed
 
 if TYPE_CHECKING:
     from minitorch.nn import Module
@@ -68,11 +69,10 @@ class Modes(Callback):
         held = {id(p) for o in trainer.optimizers for g in o.param_groups for p in g["params"]}
         left = [n for n, p in module.named_parameters() if p.requires_grad and id(p) not in held]
         if left:
-            shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
             trainer.checks.error(
                 "params-missing-from-optimizer",
-                f"training: every trainable parameter must be in an optimizer. Missing are {shown}"
-                f" (epoch {trainer.position.epoch}). Pass new layers to "
+                "training: every trainable parameter must be in an optimizer. Missing are "
+                f"{listed(left)} (epoch {trainer.position.epoch}). Pass new layers to "
                 'optimizer.add_param_group({"params": ...}), replace them before '
                 "configure_optimizers, or freeze them with requires_grad_(False).",
             )

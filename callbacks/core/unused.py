@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.errors import listed
 
 if TYPE_CHECKING:
     from minitorch import Tensor
@@ -110,18 +111,12 @@ class UnusedParameters(Callback):
         self._known, self._updates = state_dict["missing"], state_dict["updates"]
 
 
-def shown(names: list[str]) -> str:
-    """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more
-
-
 def _text(unused: list[str], updates: int) -> str:
     owners = dict.fromkeys(name.rpartition(".")[0] for name in unused)
     patterns = ", ".join(f'"{owner}.*"' if owner else '"*"' for owner in list(owners)[:8])
     return (
         "training_step: every trainable parameter must take part in the loss. Got no gradient "
-        f"for {shown(unused)}. Use them, freeze them with requires_grad_(False), or remove them; "
+        f"for {listed(unused)}. Use them, freeze them with requires_grad_(False), or remove them; "
         f"what is computed before a step begins is a constant in it. {updates} updates were "
         f'looked at. If it is meant: @intended("unused-params", {patterns}) on training_step.'
     )

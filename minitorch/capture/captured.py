@@ -9,7 +9,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
 
@@ -53,7 +53,7 @@ class Counts:
     eager: int = 0
     recordings: int = 0
     replays: int = 0
-    breaks: dict[tuple[str, str], int] | None = None
+    breaks: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 class Captured:
@@ -70,7 +70,7 @@ class Captured:
         fullgraph: Raise where it cannot be recorded.
         report: Is told of a break or of too many recordings: `report(text)`.
         budget: Recordings at most; what fits none of them runs eagerly then.
-        ignored: Number of an argument that the function does not look at.
+        ignored: The function looks at no positional argument from this number on.
 
     Attributes:
         counts: What became of its calls.
@@ -92,7 +92,7 @@ class Captured:
         self.roots = [*roots, (self.name, function)]
         self.fullgraph = fullgraph
         self.budget = budget
-        self.counts = Counts(breaks={})
+        self.counts = Counts()
         self._report = report or _warn
         self._ignored = ignored
         self._codes: dict[Any, Any] = {}
@@ -251,7 +251,6 @@ class Captured:
 
     def _count(self, reason: tuple[str, str]) -> int:
         breaks = self.counts.breaks
-        assert breaks is not None
         breaks[reason] = breaks.get(reason, 0) + 1
         return breaks[reason]
 

@@ -211,6 +211,11 @@ def backward_of(
     """`backward(saved, *seeds)` to one gradient per edge; those that others hold are copied.
 
     Args:
+        tape: The tape, whose constants the calls may read.
+        calls: The calls of the backward pass, in order; those that no gradient needs are left out.
+        seeds: Slots of the gradients of the results.
+        saved: Slots of what the forward pass kept, in the order of `saved`.
+        label: Name of the program, for tracebacks.
         gradients: For each edge the slot of its gradient (None without one), and whether the
             memory is its alone.
     """

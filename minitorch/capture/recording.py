@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import random
 from ..autograd.mode import quiet, state
+from ..ops.cross_entropy import divisor
 from ..ops.primitive import Tensor, edge_of, input_edge, version_of
 from .compare import alike
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
@@ -84,7 +85,6 @@ class Recording:
         self._guarded_inputs = [i for i, ref in enumerate(tape.inputs) if ref.slot in saved]
         self._externals = list(known.values())
         self._differentiable = [i for i, t in enumerate(self.outputs) if t._rg]
-        self.size = len(self._forwards)
         del self.outputs, self._given
 
     # ---- making ----------------------------------------------------------------------------------
@@ -402,8 +402,7 @@ def _mean_of(tape: Tape, outputs: Sequence[Any]) -> Any:
         node = t._node
         if node is None or node.op.name != "cross_entropy":
             continue
-        if node.params.get("reduction") != "mean":
-            continue
-        residuals = tape.residuals.get(node, ())
-        return residuals[3] if len(residuals) == 4 else float(node.saved[1].size)
+        found = divisor(node, tape.residuals.get(node, ()))
+        if found is not None:
+            return found
     return None

@@ -141,10 +141,7 @@ class Hub(threading.Thread):
             )
             self._answer_all(error=self._broken)
             return
-        details = [request.details for request in requests]
-        answers = self._combine(
-            {**details[0], "all": details}, [request.payload for request in requests]
-        )
+        answers = self._combine(requests[0].details, [request.payload for request in requests])
         self._answer_all(answers)
 
     def _answer_all(self, answers: Sequence[bytes] = (), *, error: str = "") -> None:

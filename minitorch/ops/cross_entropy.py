@@ -166,4 +166,21 @@ cross_entropy_op.name = "cross_entropy"
 
 ignore_index is None where every target counts."""
 
-__all__ = ["cross_entropy_op"]
+
+def divisor(node: Any, residuals: Sequence[Any]) -> Any:
+    """What the mean of a cross-entropy divides by.
+
+    Args:
+        node: Its node in the graph.
+        residuals: Those of its forward pass, or what stands for them.
+
+    Returns:
+        Their number where all targets count 1, else what stands for the weights to be summed;
+        None for another reduction.
+    """
+    if node.params.get("reduction") != "mean":
+        return None
+    return residuals[3] if len(residuals) == 4 else float(node.saved[1].size)
+
+
+__all__ = ["cross_entropy_op", "divisor"]

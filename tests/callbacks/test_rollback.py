@@ -24,7 +24,7 @@ from minitorch.callbacks import (
 from minitorch.callbacks.spikes import Spikes
 from minitorch.errors import ArgumentError, CheckpointError, DivergenceError
 from minitorch.io import load_tree
-from minitorch.trainer.rerun import main, rerun
+from minitorch.trainer.replay import main, rerun
 
 BATCHES = 10
 

@@ -33,7 +33,7 @@ def note_compilation(seconds: float) -> None:
         _noted = True
         print(
             f"minitorch: compiling kernels for this machine, once ({seconds:.1f} s for the first). "
-            "`python -m minitorch.kernels --build` compiles all ahead.",
+            "`python -m minitorch.kernels --build` compiles common layers ahead.",
             file=sys.stderr,
         )
 

@@ -40,3 +40,11 @@ def test_a_norm_in_another_dtype_keeps_it():
     x = mt.full((4,), 300.0, dtype=mt.float16)
     assert x.norm(dtype=mt.float32).dtype is mt.float32
     assert x.norm().item() == 600
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_gradient_of_a_broadcast_is_summed_in_float32(dtype):
+    half = getattr(mt, dtype)
+    bias = mt.zeros(4, dtype=half, requires_grad=True)
+    (mt.zeros(4096, 4, dtype=half) + bias).backward(mt.ones(4096, 4, dtype=half))
+    assert bias.grad.tolist() == [4096.0] * 4

@@ -189,7 +189,8 @@ def check(settings: Settings) -> None:
         _refuse("compile", s.compile, "True or False")
     if s.checks not in LEVELS:
         refuse_level(s.checks)
-    if isinstance(s.profiler, str) and s.profiler not in PROFILERS:
+    known = s.profiler in PROFILERS if isinstance(s.profiler, str) else hasattr(s.profiler, "timed")
+    if s.profiler is not None and not known:
         _refuse("profiler", s.profiler, f"one of {', '.join(PROFILERS)}, or a Profiler")
 
 

@@ -99,7 +99,7 @@ def trial(trainer: Trainer, module: TaskModule, *callbacks: Callback, **changed:
         "enable_progress_bar": False,
         "enable_model_summary": False,
         "enable_checkpointing": False,
-        "max_epochs": -1,
+        "max_epochs": 1_000_000,  # not -1: schedules are made for the number of epochs
         "min_epochs": None,
         "min_steps": None,
         "max_time": None,

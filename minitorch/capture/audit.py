@@ -173,7 +173,8 @@ class Watcher:
             return
         if not self._judge:
             return
-        ours = path.startswith(_HERE)
+        # Installed, the Trainer's folders lie inside of this package's.
+        ours = path.startswith(_HERE) and not path.startswith(self._folders[1:])
         reason = _verdict(path, code.co_name) if ours else _trainer_verdict(code.co_name)
         if reason:
             self._broken(reason, self._line(frame))

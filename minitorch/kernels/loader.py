@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import threading
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -81,7 +83,26 @@ def _import(family: str) -> ModuleType | None:
     except ImportError:
         return None
     _reentrant = _has_layer("omppool") or _has_layer("tbbpool")
-    return importlib.import_module(f"minitorch.kernels.cpu.{family}")
+    with _own_cache():
+        return importlib.import_module(f"minitorch.kernels.cpu.{family}")
+
+
+@contextlib.contextmanager
+def _own_cache() -> Iterator[None]:
+    """Kernels defined here are kept in the user's cache folder, unless NUMBA_CACHE_DIR is set.
+
+    Beside the sources they would outlive the package: an uninstalled one would leave a folder
+    that Python takes for it.
+    """
+    from numba import config
+
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    config.CACHE_DIR = before or os.path.join(root, "minitorch", "kernels")  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
 def _has_layer(name: str) -> bool:

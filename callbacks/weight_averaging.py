@@ -47,6 +47,7 @@ class WeightAveraging(Callback):
 
     order = Order.TRANSFORM
     writes = {"weights": ("on_validation_start", "on_train_batch_start", "on_train_end")}
+    rolls_back = True
     default_buffers: ClassVar[str | None] = None
 
     def __init__(
@@ -175,20 +176,21 @@ class WeightAveraging(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, module: TaskModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        step = trainer.position.global_step
-        if step > self._latest_step:
-            if self.should_update(step_idx=step - 1):
-                self._averages.update(module)
-                self._latest_step = step
+        self._end_step(trainer, module)
         if trainer.is_last_batch:  # before the validation of the epoch's end
-            self._end_epoch(trainer, module)
+            self._end_epoch(trainer.current_epoch, module)
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         self._swap_out(module)
-        self._end_epoch(trainer, module)
+        self._end_epoch(trainer.current_epoch, module)
 
-    def _end_epoch(self, trainer: Trainer, module: TaskModule) -> None:
-        epoch = trainer.current_epoch
+    def _end_step(self, trainer: Trainer, module: TaskModule) -> None:
+        step = trainer.position.global_step
+        if step > self._latest_step and self.should_update(step_idx=step - 1):
+            self._averages.update(module)
+            self._latest_step = step
+
+    def _end_epoch(self, epoch: int, module: TaskModule) -> None:
         if epoch > self._latest_epoch:
             self._latest_epoch = epoch
             if self.should_update(epoch_idx=epoch):
@@ -248,6 +250,24 @@ class WeightAveraging(Callback):
         self._latest_step = state_dict["latest_step"]
         self._latest_epoch = state_dict["latest_epoch"]
         self._estimated = state_dict["estimated"]
+
+    def rollback_state(self) -> dict[str, Any]:
+        """What a rollback goes back to: also the averages, which a checkpoint has as weights."""
+        trainer = self._trainer
+        ended = trainer.current_epoch if trainer.is_last_batch else -1
+        return {**self.state_dict(), "values": dict(self._averages.values), "ended": ended}
+
+    def load_rollback_state(self, state: dict[str, Any]) -> None:
+        """Goes back; the copy may have been made just before its weights were averaged."""
+        trainer, module, averages = self._trainer, self._trainer.module, self._averages
+        averages.values, averages.count = {}, 0
+        if state["count"]:
+            averages.load(state["values"], module, state["count"])
+        self._latest_step, self._latest_epoch = state["latest_step"], state["latest_epoch"]
+        self._estimated = -1
+        self._end_step(trainer, module)
+        if state["ended"] >= 0:
+            self._end_epoch(state["ended"], module)
 
 
 class EMAWeightAveraging(WeightAveraging):

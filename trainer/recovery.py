@@ -54,7 +54,10 @@ def snapshot(trainer: Trainer) -> dict[str, Any]:
                 {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
                 for config in trainer.lr_scheduler_configs
             ],
-            "callbacks": {cb.state_key: cb.state_dict() for cb in _rolling_back(trainer)},
+            "callbacks": {
+                cb.state_key: getattr(cb, "rollback_state", cb.state_dict)()
+                for cb in _rolling_back(trainer)
+            },
         }
     )
 
@@ -94,7 +97,7 @@ def restore(trainer: Trainer, tree: dict[str, Any]) -> None:
     for callback in _rolling_back(trainer):
         state = tree["callbacks"].get(callback.state_key)
         if state:
-            callback.load_state_dict(state)
+            getattr(callback, "load_rollback_state", callback.load_state_dict)(state)
 
 
 def _moves(schedule: Any, optimizer: Any) -> bool:
@@ -106,5 +109,8 @@ def _options(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rolling_back(trainer: Trainer) -> list[Any]:
-    """Callbacks whose state belongs to the weights: they have `rolls_back = True`."""
+    """Callbacks whose state belongs to the weights: they have `rolls_back = True`.
+
+    What `rollback_state` and `load_rollback_state` keep goes before `state_dict`.
+    """
     return [cb for cb in trainer.callbacks if getattr(cb, "rolls_back", False)]

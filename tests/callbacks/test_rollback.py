@@ -157,6 +157,32 @@ def test_copy_is_good_only_after_the_next_step() -> None:
         fit(Diverges({12: NAN}), Rollback(every_n_steps=4, rtol=None))
 
 
+@pytest.mark.parametrize("bad", [3, 13, 15])
+@pytest.mark.parametrize("every", [4, 10])
+@pytest.mark.parametrize("by_epoch", [False, True])
+def test_averages_go_back_with_the_weights(bad: int, every: int, by_epoch: bool) -> None:
+    class Trace(Callback):
+        def __init__(self) -> None:
+            self.seen: dict[int, np.ndarray] = {}
+
+        def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
+            if not by_epoch or trainer.is_last_batch:
+                key = trainer.current_epoch if by_epoch else trainer.global_step
+                self.seen[key] = module.linear.weight.detach().numpy().copy()
+
+    rhythm = {"update_every_n_steps": 0, "update_starting_at_epoch": 0} if by_epoch else {}
+    mt.manual_seed(3)
+    task, trace = Diverges({bad: NAN}), Trace()
+    average = EMAWeightAveraging(decay=0.97, **rhythm)
+    with pytest.warns(UserWarning, match="Rollback 1 of 3"):
+        fit(task, Rollback(every_n_steps=every, rtol=None), average, trace, max_epochs=3)
+    expected, *later = [trace.seen[key] for key in sorted(trace.seen)]
+    for weight in later:
+        expected = 0.97 * expected + 0.03 * weight
+    assert average.state_dict()["count"] == 1 + len(later)
+    np.testing.assert_allclose(task.linear.weight.detach().numpy(), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("limit", [0, 2])
 def test_error_ends_the_run_when_all_are_used(limit: int) -> None:
     task = Diverges(dict.fromkeys(range(5, 9), NAN))

@@ -254,12 +254,15 @@ class WeightAveraging(Callback):
     def rollback_state(self) -> dict[str, Any]:
         """What a rollback goes back to: also the averages, which a checkpoint has as weights."""
         trainer = self._trainer
+        assert trainer is not None
         ended = trainer.current_epoch if trainer.is_last_batch else -1
         return {**self.state_dict(), "values": dict(self._averages.values), "ended": ended}
 
     def load_rollback_state(self, state: dict[str, Any]) -> None:
         """Goes back; the copy may have been made just before its weights were averaged."""
-        trainer, module, averages = self._trainer, self._trainer.module, self._averages
+        trainer, averages = self._trainer, self._averages
+        assert trainer is not None
+        module = trainer.module
         averages.values, averages.count = {}, 0
         if state["count"]:
             averages.load(state["values"], module, state["count"])

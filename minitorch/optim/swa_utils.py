@@ -203,7 +203,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
         with no_grad():
             for averaged, weight in zip(averages, weights, strict=True):
                 if averaged.dtype not in (float32, float64) or weight.dtype is not averaged.dtype:
-                    averaged.mul_(decay).add_(weight, alpha=1 - decay)
+                    averaged.copy_(averaged * decay + weight * (1 - decay))
                     continue
                 array = averaged._array  # a tenth of the calls
                 array *= decay

@@ -58,4 +58,8 @@ def test_parity(row: Row, dtype: str) -> None:
         for g, e in zip(ours, grads, strict=True):
             assert (g is None) == (e is None)
             if g is not None:
-                np.testing.assert_allclose(g.numpy(), e.numpy(), **tolerance)
+                # Sums of large parts that cancel: as exact as their largest one.
+                largest = float(e.abs().max()) if e.numel() else 0.0
+                bound = max(tolerance["atol"], tolerance["rtol"] * largest / 4)
+                atol = bound if np.isfinite(bound) else tolerance["atol"]
+                np.testing.assert_allclose(g.numpy(), e.numpy(), tolerance["rtol"], atol)

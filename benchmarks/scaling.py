@@ -1,7 +1,8 @@
 """How the cost of a training step grows with width, depth, batch, sequence length and parameters.
 
 `python scaling.py` runs minitorch and PyTorch in turn, A B A B, each in a process of its own, and
-writes scaling.svg (curves) and scaling.md (slopes). Without a PyTorch it measures minitorch alone.
+writes results/scaling.svg (curves) and results/scaling.md (slopes). Without a PyTorch it
+measures minitorch alone.
 A slope is d log(ms) / d log(size) between two neighbours: 1 is linear.
 """
 
@@ -207,8 +208,10 @@ def main() -> None:
         }
         for side, found in runs.items()
     }
-    plot(sides, HERE / "scaling.svg")
-    (HERE / "scaling.md").write_text(page(sides, machine))
+    folder = HERE / "results"
+    folder.mkdir(exist_ok=True)
+    plot(sides, folder / "scaling.svg")
+    (folder / "scaling.md").write_text(page(sides, machine))
     print(page(sides, machine))
 
 

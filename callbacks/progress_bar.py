@@ -186,39 +186,9 @@ class ProgressBar(Callback):
     def on_validation_end(self, trainer: Trainer, module: TaskModule) -> None:
         self._end(trainer)
 
-    def on_test_start(self, trainer: Trainer, module: TaskModule) -> None:
-        self._start(trainer)
-
-    def on_test_batch_end(
-        self,
-        trainer: Trainer,
-        module: TaskModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        self._batch_done(trainer)
-
-    def on_test_end(self, trainer: Trainer, module: TaskModule) -> None:
-        self._end(trainer)
-
-    def on_predict_start(self, trainer: Trainer, module: TaskModule) -> None:
-        self._start(trainer)
-
-    def on_predict_batch_end(
-        self,
-        trainer: Trainer,
-        module: TaskModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        self._batch_done(trainer)
-
-    def on_predict_end(self, trainer: Trainer, module: TaskModule) -> None:
-        self._end(trainer)
+    on_test_start = on_predict_start = on_validation_start
+    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
+    on_test_end = on_predict_end = on_validation_end
 
     def _start(self, trainer: Trainer) -> None:
         self._done = 0

@@ -34,6 +34,7 @@ _UNARY = {
     "ceil_": np.ceil,
 }
 UFUNCS: dict[str, np.ufunc] = {**_BINARY, **_UNARY}
+NAMES = frozenset((*UFUNCS, "lerp_"))
 _POLES = frozenset((np.true_divide, np.exp, np.log, np.sqrt, np.square, np.reciprocal))
 
 
@@ -42,12 +43,14 @@ def write(a: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
     Args:
         a: The array to change.
-        name: A key of `UFUNCS`.
+        name: One of `NAMES`.
         args: The other operands: a number or a Tensor, or nothing.
         options: `alpha` of add_ and sub_.
     """
     if type(a) is not np.ndarray:
         return False
+    if name == "lerp_":
+        return not options and _lerp(a, *args)
     ufunc = UFUNCS[name]
     if name in _UNARY:
         if args or options or a.dtype.kind != "f":
@@ -64,6 +67,17 @@ def write(a: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
             return False
         other = other * options["alpha"]
     _run(ufunc, a, other)
+    return True
+
+
+def _lerp(a: Any, end: Any, weight: Any) -> bool:
+    b = getattr(end, "_array", None)
+    fits = type(b) is np.ndarray and b.dtype == a.dtype and b.shape == a.shape
+    if not fits or a.dtype.char not in "fd" or type(weight) not in (int, float):
+        return False
+    part = b - a
+    part *= weight
+    a += part
     return True
 
 

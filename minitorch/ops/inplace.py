@@ -120,7 +120,7 @@ def apply_(t: Any, name: str, function: Callable[..., Any], *args: Any, **option
     if tape is not None and not recorded:
         kind = tape.changes(t, name)
         return tape.opaque(apply_, (t, name, function, *args), options, kind)
-    if not recorded and name in at_once.UFUNCS and at_once.write(t._array, name, args, options):
+    if not recorded and name in at_once.NAMES and at_once.write(t._array, name, args, options):
         bump(t, name)
         return t
     # The recorded operation may save the old values, which the write is about to replace.

@@ -10,7 +10,6 @@ from typing import Any
 
 from ..autograd import no_grad
 from ..autograd.mode import state
-from ..dtypes import float32, float64
 from ..errors import ArgumentError, ShapeError, describe
 from ..nn.module import Module
 from ..nn.normalization import _BatchNorm
@@ -202,13 +201,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     def average(averages: list[Any], weights: list[Any], updates: Any) -> None:
         with no_grad():
             for averaged, weight in zip(averages, weights, strict=True):
-                if averaged.dtype not in (float32, float64) or weight.dtype is not averaged.dtype:
+                if averaged.is_floating_point():
+                    averaged.lerp_(weight, 1 - decay)
+                else:
                     averaged.copy_(averaged * decay + weight * (1 - decay))
-                    continue
-                array = averaged._array  # a tenth of the calls
-                array *= decay
-                array += weight._array * (1 - decay)
-                averaged._bump("ema")
 
     return average
 

@@ -115,9 +115,12 @@ def test_tied_tensors_are_one_object_and_other_views_are_not(tmp_path: Path) -> 
     ],
 )
 def test_what_is_no_data_is_refused_by_name(value: Any, name: str, tmp_path: Path) -> None:
+    holds = f"holds {name}.*, which is refused"
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        holds = f"holds the element type {name}, which tensors here do not have"
     torch.save({"a": value}, tmp_path / "a.pt")
     for weights_only in (None, False):
-        with pytest.raises(CheckpointError, match=f"holds (the element type )?{name}.*, which"):
+        with pytest.raises(CheckpointError, match=holds):
             mt.load(tmp_path / "a.pt", weights_only=weights_only)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import minitorch as mt
+from minitorch.kernels import __main__ as kernel_programs
 from minitorch.kernels import load, loader
 
 
@@ -180,3 +181,8 @@ def test_the_command_line_wants_a_word() -> None:
     )
     assert result.returncode == 2
     assert "--build" in result.stdout
+
+
+@pytest.mark.parametrize("name", kernel_programs._programs(32))
+def test_every_program_of_the_build_runs(name: str) -> None:
+    kernel_programs.run(name, 32)

@@ -20,11 +20,13 @@ import numpy as np
 from .. import backend
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
-from ..ops.primitive import OUT, Op, as_seen, cast, fitted, wrap
+from ..ops.primitive import Op, as_seen, cast, fitted, wrap
 from .accumulation import accumulate, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
 from .node import Node, leading_to, where
+from .parts import Parts, assemble
+from .reconnected import as_tensors
 from .saved import Packed
 
 Edge = Any  # Node, or the leaf Tensor
@@ -88,6 +90,9 @@ class Pass:
                 self.fresh.add(edge)
         elif self.create_graph:
             pending[edge] = before + g
+        elif type(before) is Parts:
+            self.settle(edge, before)
+            self.add(edge, g, fresh)
         elif edge in self.summed and before.dtype == g.dtype:
             pending[edge] = self.grown(before, g)
         else:
@@ -95,6 +100,29 @@ class Pass:
             if type(total) is type(before):
                 self.summed.add(edge)
                 self.fresh.add(edge)
+
+    def add_part(self, edge: Edge, g: Any, place: Any, shape: tuple[int, ...]) -> None:
+        """Adds `g` to what flows into the slice at `place` of the output of `edge`."""
+        parts = self.pending.get(edge)
+        if parts is not None and parts.dtype != g.dtype:
+            self.add(edge, self.assembled(Parts(shape, None, place, g)), True)
+        elif type(parts) is Parts:
+            if not parts.add(place, g):
+                self.settle(edge, parts)
+        else:
+            if parts is None and type(edge) is Node:
+                heapq.heappush(self.heap, (-edge.sequence, edge))
+            self.pending[edge] = Parts(shape, parts, place, g)
+
+    def settle(self, edge: Edge, parts: Parts) -> None:
+        """Puts the gradients of parts of the output of `edge` together."""
+        self.pending[edge] = self.assembled(parts)
+        self.summed.add(edge)
+        self.fresh.add(edge)
+
+    def assembled(self, parts: Parts) -> Any:
+        """One gradient for those of parts."""
+        return assemble(parts.shape, parts.places, parts.whole, *parts.values)
 
     def plus(self, a: Any, b: Any) -> Any:
         """The sum of two gradients."""
@@ -130,6 +158,8 @@ class Pass:
         while heap:
             node = heapq.heappop(heap)[1]
             g = pending.pop(node)
+            if type(g) is Parts:
+                g = self.assembled(g)
             if node.meta is not None:
                 for hook in list(node.meta.get("hooks", {}).values()):
                     g = run_hook(hook, g, self.create_graph)
@@ -141,6 +171,9 @@ class Pass:
                 self._add_output(node, g)
             else:
                 self.visit(node, g)
+        for leaf, g in pending.items():
+            if type(g) is Parts:
+                self.settle(leaf, g)
         self.finish_leaves()
 
     def visit(self, node: Node, g: Any) -> None:
@@ -153,8 +186,12 @@ class Pass:
         op, needed = node.op, self.needed
         if needed is not None:  # rules of other inputs need not run
             edges = [edge if edge is not None and edge in needed else None for edge in edges]
+        if op.selects and node.meta is None and not self.create_graph:
+            if edges[0] is not None:
+                self.add_part(edges[0], g, node.params["index"], node.params["source"])
+            return
         if node.meta is None:
-            saved = node.saved if not self.create_graph else _as_tensors(node, node.saved)
+            saved = node.saved if not self.create_graph else as_tensors(node, node.saved)
             gradients = self.rules(node, g, saved)
         else:
             gradients = self._visit_noted(op, node, edges, g)
@@ -179,7 +216,7 @@ class Pass:
         if "packed" in meta:
             saved = tuple([x.unpacked() if isinstance(x, Packed) else x for x in saved])
         if self.create_graph:
-            saved = tuple(_as_tensors(node, saved))
+            saved = tuple(as_tensors(node, saved))
         gradients = _gradients_explained(op, node, edges, g, saved)
         for hook in list(meta.get("after", {}).values()):
             gradients = run_node_hook(hook, gradients, g, self.create_graph)
@@ -235,44 +272,6 @@ def _gradients_explained(
 def _has_nan(g: Any) -> bool:
     array = getattr(g, "_array", g)
     return bool((array != array).any())
-
-
-def _as_tensors(node: Node, saved: tuple[Any, ...]) -> Sequence[Any]:
-    """The saved values as Tensors that hang in the graph where they came from."""
-    out = []
-    edges = node.edges or ()
-    for position, array in zip(node.op.saves, saved, strict=False):
-        edge: Any = node if position == OUT else edges[position]
-        if array is None or not backend.is_array(array):
-            out.append(array)  # a missing input, or a Python number
-            continue
-        if edge is not None and type(edge) is not Node:
-            out.append(edge if edge._array is array else connected(array, edge))
-            continue
-        t = wrap(array)
-        if edge is not None:
-            t._node, t._rg = edge, True
-        out.append(t)
-    out += saved[len(out) :]
-    return out
-
-
-def connected(array: Any, leaf: Any) -> Any:
-    """A Tensor with `array` whose gradient goes to `leaf` (which shows other memory now)."""
-    t = wrap(array)
-    node = primitive.new_node(ALIAS, (leaf,), primitive.NO_PARAMS)
-    t._node, t._rg = node, True
-    return t
-
-
-class _Alias(Op):
-    """The identity."""
-
-    name = "alias"
-    vjps = (lambda g: g,)
-
-
-ALIAS = _Alias()
 
 
 def backward(

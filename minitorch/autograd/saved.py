@@ -146,7 +146,7 @@ class PackedTensor:
     def __call__(self, node: Any) -> Any:
         """The Tensor in the graph."""
         from ..ops.primitive import wrap
-        from .engine import connected
+        from .reconnected import connected
 
         array = self.packed.unpacked()
         edge = self.edge(node) if callable(self.edge) else self.edge

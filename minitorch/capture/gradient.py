@@ -11,6 +11,7 @@ import numpy as np
 from ..autograd.engine import Pass, sum_to
 from ..autograd.mode import quiet, state
 from ..autograd.node import Node, leading_to
+from ..autograd.parts import Parts, assemble
 from ..ops.fused import Fused
 from .tape import Break, Call, Ref, Tape
 
@@ -78,6 +79,13 @@ class RecordedPass(StandingPass):
     def grown(self, total: Any, g: Any) -> Any:
         """`total` after `g` was added to it in place."""
         return self._did(_grown, total, g)
+
+    def assembled(self, parts: Parts) -> Any:
+        """One gradient for those of parts."""
+        args = (parts.shape, parts.places, parts.whole, *parts.values)
+        out = assemble(*args)
+        self._note(assemble, tuple(self._encoded(x) for x in args), {}, out)
+        return out
 
     def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
         """The gradient of an input of that shape that was broadcast."""

@@ -114,6 +114,7 @@ class _GetItem(Primitive):
             (lambda g, *, index, source: put_back(g, index=index, source=source),),
             view=view,
         )
+        self.selects = view
 
 
 _SLICE = _GetItem("slice", view=True)

@@ -54,6 +54,8 @@ class Op(Method):
     saves: tuple[int, ...] = ()
     # False where a rule may hand out arrays that somebody else holds, such as a user's own.
     owns_gradients: bool = True
+    # True where the output is the part `params["index"]` of the input, of shape `params["source"]`.
+    selects: bool = False
     # True for products: each rule needs the other operand only.
     crosswise: bool = False
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import random
-from ..autograd.engine import connected
 from ..autograd.mode import enable_grad, state
+from ..autograd.reconnected import connected
 from ..autograd.saved import Packed, saved_tensors_hooks
 from ..errors import ArgumentError, GraphError, describe
 from ..ops.primitive import version_of

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numba.extending
 from numba import njit
 
-# Elements of the first argument from which a second thread pays. Waking one costs microseconds on
-# a quiet machine and milliseconds on a busy one.
-PARALLEL_FROM = 32768
-
-# Sums may be reordered so that they become vector code; nan and inf stay what they are.
-FAST = frozenset(("reassoc", "contract", "nsz", "arcp"))
-
-# Without numba's types, which count the typing context among the arguments of a call.
-intrinsic: Any = numba.extending.intrinsic
-
-# A first call that takes longer is told to the user.
-NOTED_SECONDS = 1.0
-_noted = False
-
-
-def note_compilation(seconds: float) -> None:
-    """Says once in a process why it waits, on the standard error stream."""
-    global _noted
-    if not _noted:
-        _noted = True
-        print(
-            f"minitorch: compiling kernels for this machine, once ({seconds:.1f} s for the first). "
-            "`python -m minitorch.kernels --build` compiles common layers ahead.",
-            file=sys.stderr,
-        )
+from .kernel import (
+    FAST,
+    NOTED_SECONDS,
+    PARALLEL_FROM,
+    inlined,
+    intrinsic,
+    note_compilation,
+)
 
 
 class Kernel:
@@ -71,8 +52,7 @@ class Kernel:
         start = time.perf_counter()
         body(*args)
         self._ran.add(body)
-        if time.perf_counter() - start > NOTED_SECONDS:
-            note_compilation(time.perf_counter() - start)
+        note_compilation(time.perf_counter() - start)
 
 
 def part(*, fastmath: Iterable[str] = ()) -> Any:
@@ -81,14 +61,6 @@ def part(*, fastmath: Iterable[str] = ()) -> Any:
     The passes that make a body parallel take long, so that they had better see few lines.
     """
     return njit(cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath) or False)
-
-
-def inlined(body: Callable[..., Any]) -> Any:
-    """Decorator for a function that becomes a piece of each compiled one that calls it.
-
-    Compiled on its own it would be optimised once more for every level of calls.
-    """
-    return njit(inline="always", error_model="numpy")(body)
 
 
 def _twin(body: Callable[..., None]) -> Callable[..., None]:
@@ -103,3 +75,15 @@ def _twin(body: Callable[..., None]) -> Callable[..., None]:
 def kernel(*, fastmath: Iterable[str] = ()) -> Callable[[Callable[..., None]], Kernel]:
     """Decorator for the body of a Kernel."""
     return lambda body: Kernel(body, fastmath)
+
+
+__all__ = [
+    "FAST",
+    "NOTED_SECONDS",
+    "PARALLEL_FROM",
+    "inlined",
+    "intrinsic",
+    "kernel",
+    "note_compilation",
+    "part",
+]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-from .compile import kernel
+from .kernel import kernel
 
 PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
@@ -44,9 +44,9 @@ def _located(v, size, padding, corners):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _corners(grid, index, share, slope, h, w, padding, corners, nearest):  # type: ignore[no-untyped-def]
-    n, places, _ = grid.shape
-    for i in prange(n):
+def _corners(first, last, grid, index, share, slope, h, w, padding, corners, nearest):  # type: ignore[no-untyped-def]
+    places = grid.shape[1]
+    for i in range(first, last):
         for p in range(places):
             x, dx = _located(grid[i, p, 0], w, padding, corners)
             y, dy = _located(grid[i, p, 1], h, padding, corners)
@@ -71,9 +71,9 @@ def _corners(grid, index, share, slope, h, w, padding, corners, nearest):  # typ
 
 
 @kernel()
-def _sample(x, index, share, y):  # type: ignore[no-untyped-def]
-    n, c, places = y.shape
-    for plane in prange(n * c):
+def _sample(first, last, x, index, share, y):  # type: ignore[no-untyped-def]
+    _, c, places = y.shape
+    for plane in range(first, last):
         i, source = plane // c, x[plane // c, plane % c]
         out = y[i, plane % c]
         zero = source[0] * 0
@@ -89,9 +89,9 @@ def _sample(x, index, share, y):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _image_gradient(g, index, share, dx):  # type: ignore[no-untyped-def]
-    n, c, places = g.shape
-    for plane in prange(n * c):
+def _image_gradient(first, last, g, index, share, dx):  # type: ignore[no-untyped-def]
+    _, c, places = g.shape
+    for plane in range(first, last):
         i, out = plane // c, dx[plane // c, plane % c]
         for p in range(places):
             value = g[i, plane % c, p]
@@ -105,9 +105,9 @@ def _image_gradient(g, index, share, dx):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _grid_gradient(g, x, index, share, slope, dgrid):  # type: ignore[no-untyped-def]
-    n, c, places = g.shape
-    for i in prange(n):
+def _grid_gradient(first, last, g, x, index, share, slope, dgrid):  # type: ignore[no-untyped-def]
+    _, c, places = g.shape
+    for i in range(first, last):
         dgrid[i] = 0
         for ch in range(c):
             source = x[i, ch]
@@ -133,9 +133,9 @@ def sample(x: Any, grid: Any, nearest: bool, padding: str, corners: bool) -> tup
     flat = np.ascontiguousarray(grid).reshape(n, oh * ow, 2)
     index = np.empty((n, 4, oh * ow), np.int64)
     share, slope = np.empty((n, 2, oh * ow), x.dtype), np.empty((n, 2, oh * ow), x.dtype)
-    _corners(flat, index, share, slope, h, w, PADDINGS[padding], corners, nearest)
+    _corners(n, flat, index, share, slope, h, w, PADDINGS[padding], corners, nearest)
     y = np.empty((n, c, oh * ow), x.dtype)
-    _sample(np.ascontiguousarray(x).reshape(n, c, h * w), index, share, y)
+    _sample(n * c, np.ascontiguousarray(x).reshape(n, c, h * w), index, share, y)
     return y.reshape(n, c, oh, ow), (index, share, slope)
 
 
@@ -144,7 +144,7 @@ def image_gradient(g: Any, found: Any, shape: tuple[int, ...]) -> Any:
     index, share, _ = found
     n, c, h, w = shape
     dx = np.zeros((n, c, h * w), g.dtype)
-    _image_gradient(np.ascontiguousarray(g).reshape(n, c, -1), index, share, dx)
+    _image_gradient(n * c, np.ascontiguousarray(g).reshape(n, c, -1), index, share, dx)
     return dx.reshape(shape)
 
 
@@ -154,5 +154,5 @@ def grid_gradient(g: Any, x: Any, found: Any, shape: tuple[int, ...]) -> Any:
     n, c = x.shape[:2]
     dgrid = np.empty((n, g.shape[2] * g.shape[3], 2), g.dtype)
     g, x = np.ascontiguousarray(g).reshape(n, c, -1), np.ascontiguousarray(x).reshape(n, c, -1)
-    _grid_gradient(g, x, index, share, slope, dgrid)
+    _grid_gradient(n, g, x, index, share, slope, dgrid)
     return dgrid.reshape(shape)

@@ -14,6 +14,8 @@ import numpy as np
 from numba import prange
 
 from ..conv_plan import PHASE, SIZES, Plan, backward_plan, forward_plan, weight_plan
+from ..winograd_plan import tiles_pay
+from . import winograd
 from .compile import FAST, inlined, kernel
 from .tasks import Task, array, share_out
 from .vector import COLUMNS, ROWS, multiply_tile, turn
@@ -279,13 +281,22 @@ def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
 
 def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
     """y_NO… of x_NC…, with two or three axes."""
+    outputs = window.output(*x.shape[2:])
+    if tiles_pay(*x.shape[:2], len(weight), outputs, window, groups):
+        y = winograd.forward(x, weight, bias, window)
+        if y is not None:
+            return y
     plan = forward_plan(x.shape, weight.shape, window, groups)
-    y = np.empty((len(x), len(weight), *window.output(*x.shape[2:])), np.float32)
+    y = np.empty((len(x), len(weight), *outputs), np.float32)
     return _correlation(x, weight, bias, y, plan)
 
 
 def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[int, ...]) -> Any:
     """The gradient of x_NC…, of the given size."""
+    if tiles_pay(*g.shape[:2], weight.shape[1], size, window, groups):
+        dx = winograd.input_gradient(g, weight, window, size)
+        if dx is not None:
+            return dx
     plan = backward_plan(g.shape, weight.shape, window, groups, size)
     dx = np.empty((len(g), weight.shape[1] * groups, *size), np.float32)
     return _correlation(g, weight, None, dx, plan)
@@ -293,6 +304,10 @@ def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[in
 
 def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> Any:
     """The gradient of the weight."""
+    if tiles_pay(*x.shape[:2], len(weight), g.shape[2:], window, groups):
+        dw = winograd.weight_gradient(g, x, window)
+        if dw is not None:
+            return dw
     plan = weight_plan(x.shape, weight.shape, window, groups)
     s = plan.sizes[0]
     blocks, terms = int(s["groups"] * s["panels"]), int(s["terms"])

@@ -1,0 +1,387 @@
+"""Convolution of float32 images by 3 × 3 with a quarter of the multiplications.
+
+Four by four outputs come of a tile of six by six inputs: `y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ d B)] A`. In
+the middle each of the 36 places is a matrix product over channels, by `vector.multiply_tile`. The
+gradient of the input is a convolution with the weights turned around; that of the weight is the
+same formula read backwards, `Gᵀ [Σ (A g Aᵀ) ⊙ (Bᵀ d B)] G` with a sum over all tiles.
+
+The points are 0, ±√½, ±√2 and ∞, with which the error is about five times that of a plain sum: a
+millionth of the result. A number that is not finite would spread over its tile; the results say
+whether there is one, and then the caller takes the plain way.
+
+Source: A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..winograd_plan import (
+    ALL,
+    GATHER,
+    IN,
+    LANES,
+    MULTIPLY,
+    OUT,
+    PLACES,
+    SIZES,
+    SPREAD,
+    Plan,
+    blocks_of,
+    plan_tiles,
+)
+from .compile import inlined
+from .sandwich import checked_sandwich, sandwich
+from .tasks import Task, array, share_out
+from .vector import COLUMNS, ROWS, multiply_tile, turn
+
+_TERMS = 256  # of a sum, whose weights stay in the first cache
+_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int32)
+
+_A, _B = math.sqrt(0.5), math.sqrt(2)
+# Rows and columns of six are those of the points 0, a, -a, b, -b, ∞. In "parts", ±p are replaced by
+# what is even in p and what is odd.
+_PAIRS = np.diag([1.0, 1, -1, 1, -1, 1])
+_PAIRS[1, 2] = _PAIRS[2, 1] = _PAIRS[3, 4] = _PAIRS[4, 3] = 1
+_SLOPES = np.diag([1, 1, _A, 1, _B, 1])
+_INPUT_PARTS = np.array(
+    [
+        [1, 0, -2.5, 0, 1, 0],
+        [0, 0, -2, 0, 1, 0],
+        [0, -2, 0, 1, 0, 0],
+        [0, 0, -0.5, 0, 1, 0],
+        [0, -0.5, 0, 1, 0, 0],
+        [0, 1, 0, -2.5, 0, 1],
+    ]
+)
+_OUTPUT_PARTS = np.array(
+    [
+        [1, 1, 0, 1, 0, 0],
+        [0, 0, _A, 0, _B, 0],
+        [0, _A**2, 0, _B**2, 0, 0],
+        [0, 0, _A**3, 0, _B**3, 1],
+    ]
+)
+_WEIGHT_PARTS = np.array(
+    [
+        [1, 0, 0],
+        [-1 / 1.5, 0, -(_A**2) / 1.5],
+        [0, -_A / 1.5, 0],
+        [1 / 6, 0, _B**2 / 6],
+        [0, _B / 6, 0],
+        [0, 0, 1],
+    ]
+)
+_spread_input = sandwich(_INPUT_PARTS, _PAIRS @ _SLOPES)  # Bᵀ d B
+_spread_weight = sandwich(_WEIGHT_PARTS, _PAIRS)  # G w Gᵀ
+_gather_output = checked_sandwich(_PAIRS, _OUTPUT_PARTS)  # Aᵀ m A
+_spread_gradient = sandwich(_OUTPUT_PARTS.T, _PAIRS)  # A g Aᵀ
+_gather_weight = sandwich(_PAIRS, _WEIGHT_PARTS.T)  # Gᵀ s G
+
+
+@inlined
+def _fill(buffer, x, image, y, lines, line, left, channels, deep, height, width):  # type: ignore[no-untyped-def]
+    """buffer[r, p, c] = x[image, c, y + r, p - left], 0 outside of the image."""
+    plane, size = height * width, line * deep
+    first, last = min(line, max(0, left)), max(0, min(line, left + width))
+    top, bottom = max(0, min(lines, -y)), max(0, min(lines, height - y))
+    whole = channels - channels % LANES
+    start = (image * channels * height + y) * width - left
+    for c in range(0, channels, LANES):
+        for r in range(top, bottom):
+            source, target = start + c * plane + r * width, r * size + c
+            p = first
+            if c < whole:
+                # The last eight may reach over the end of the line, where zeros come afterwards.
+                while p < last and p + LANES <= line:
+                    if source + p + (LANES - 1) * plane + LANES > x.size:
+                        break
+                    turn(x, source + p, plane, buffer, target + p * deep, deep)
+                    p += LANES
+            for k in range(min(LANES, channels - c)):
+                for q in range(p, last):
+                    buffer[target + q * deep + k] = x[source + k * plane + q]
+    for r in range(lines):
+        inside = top <= r < bottom
+        low, high = (first, max(first, last)) if inside else (line, line)
+        for k in range(low * deep):
+            buffer[r * size + k] = 0
+        for k in range(high * deep, size):
+            buffer[r * size + k] = 0
+
+
+@inlined
+def _spread(buffer, spread, s, at):  # type: ignore[no-untyped-def]
+    """spread[i·6 + j, tile, c] of a row of tiles of x, the first one at `at`."""
+    step = s.spread_step
+    for tile in range(s.across):
+        for c in range(0, s.channels, LANES):
+            _spread_input(
+                *(buffer, OUT * tile * s.deep + c, s.line * s.deep, s.deep),
+                *(spread, at + tile * s.deep + c, IN * step, step),
+            )
+
+
+@Task
+def _pack_task(panel, given):  # type: ignore[no-untyped-def]
+    """packed[i·6 + j, panel, c, :] of w: 16 columns for each channel."""
+    w, packed, s = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES)[0]
+    lines = np.zeros(9 * COLUMNS, np.float32)
+    columns = min(COLUMNS, s.columns - panel * COLUMNS)
+    step = s.packed_step
+    for c in range(s.channels):
+        source = c * s.weight_channel + panel * COLUMNS * s.weight_column
+        for k in range(9):
+            at = source + (8 - k if s.turned else k)
+            for j in range(columns):
+                lines[k * COLUMNS + j] = w[at + j * s.weight_column]
+        out = (panel * s.channels + c) * COLUMNS
+        for half in range(0, COLUMNS, LANES):
+            _spread_weight(lines, half, 3 * COLUMNS, COLUMNS, packed, out + half, IN * step, step)
+
+
+@inlined
+def _put(lines, turned, y, s, image, row, column, columns):  # type: ignore[no-untyped-def]
+    """Writes four lines of 8 columns where they belong, in one piece for each column."""
+    size, plane = OUT * s.wide, s.out_height * s.out_width
+    for p in range(0, size, LANES):
+        turn(lines, p * LANES, LANES, turned, p, size)
+    count = min(OUT, s.out_height - row * OUT)
+    at = (image * s.columns + column) * plane + row * OUT * s.out_width
+    for k in range(columns):
+        if s.wide == s.out_width:
+            out, values = y[at + k * plane :][: count * s.wide], turned[k * size :]
+            for p in range(len(out)):
+                out[p] = values[p]
+        else:
+            for r in range(count):
+                out = y[at + k * plane + r * s.out_width :][: s.out_width]
+                values = turned[k * size + r * s.wide :]
+                for p in range(len(out)):
+                    out[p] = values[p]
+
+
+@inlined
+def _multiply(spread, packed, products, s, rows, terms, first, last):  # type: ignore[no-untyped-def]
+    """products[place, panel, tile, :] = spread[place, tile, :] @ packed[place, panel]."""
+    for place in range(first, last):
+        a = spread[place * s.spread_step :]
+        for k in range(0, s.channels, _TERMS):
+            for panel in range(s.panels):
+                b_at = place * s.packed_step + (panel * s.channels + k) * COLUMNS
+                for tile in range(0, s.tiles, ROWS):
+                    out_at = place * s.product_step + (panel * s.tiles + tile) * COLUMNS
+                    count = min(_TERMS, s.channels - k)
+                    multiply_tile(
+                        a, rows, tile, terms, k, count, packed, b_at, products, out_at, k > 0
+                    )
+
+
+@inlined
+def _spread_rows(x, spread, s, first, last, base):  # type: ignore[no-untyped-def]
+    """Bᵀ d B of some rows of tiles; the row `base` comes first in `spread`."""
+    buffer = np.empty(IN * s.line * s.deep, np.float32)
+    for i in range(first, last):
+        image, y, deep = i // s.tile_rows, OUT * (i % s.tile_rows) - s.top, s.deep
+        _fill(buffer, x, image, y, IN, s.line, s.left, s.channels, deep, s.height, s.width)
+        _spread(buffer, spread, s, (i - base) * s.across * deep)
+
+
+@inlined
+def _gather_rows(products, bias, y, seen, s, first, last, base):  # type: ignore[no-untyped-def]
+    """Aᵀ m A of some rows of tiles."""
+    lines = np.empty(OUT * s.wide * LANES, np.float32)
+    turned = np.empty(OUT * s.wide * LANES, np.float32)
+    step = s.product_step
+    for i in range(first, last):
+        image, row = i // s.tile_rows, i % s.tile_rows
+        for column in range(0, s.columns, LANES):
+            at = column // COLUMNS * s.tiles * COLUMNS + column % COLUMNS
+            at += (i - base) * s.across * COLUMNS
+            for tile in range(s.across):
+                _gather_output(
+                    *(products, at + tile * COLUMNS, IN * step, step),
+                    *(lines, tile * OUT * LANES, s.wide * LANES, LANES),
+                    *(bias, column, seen),
+                )
+            _put(lines, turned, y, s, image, row, column, min(LANES, s.columns - column))
+
+
+@Task
+def _convolve_task(task, given):  # type: ignore[no-untyped-def]
+    x, bias, y = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
+    packed, flaws = array(given, 3, _FLOAT), array(given, 4, _FLOAT)
+    spread, products = array(given, 5, _FLOAT), array(given, 6, _FLOAT)
+    s, rows, terms = array(given, 7, SIZES)[0], array(given, 8, _INT), array(given, 9, _INT)
+    base, place, last_place = s.first_row, task, task + 1
+    first = base + task * s.rows_per_task
+    last = min(s.last_row, first + s.rows_per_task)
+    if s.step == ALL:
+        base, place, last_place = first, 0, PLACES
+        spread = np.empty(PLACES * s.spread_step, np.float32)
+        products = np.empty(PLACES * s.product_step, np.float32)
+    if s.step & SPREAD:
+        _spread_rows(x, spread, s, first, last, base)
+    if s.step & MULTIPLY:
+        _multiply(spread, packed, products, s, rows, terms, place, last_place)
+    if s.step & GATHER:
+        _gather_rows(products, bias, y, flaws[task * LANES :], s, first, last, base)
+
+
+@inlined
+def _spread_gradient_rows(g, spread, s, first, last, base):  # type: ignore[no-untyped-def]
+    """A g Aᵀ of some rows of tiles, as lines of 16 columns."""
+    deep, line, step = s.product_deep, OUT * s.across, s.product_step
+    buffer = np.empty(OUT * line * deep, np.float32)
+    for i in range(first, last):
+        image, y = i // s.tile_rows, OUT * (i % s.tile_rows)
+        _fill(buffer, g, image, y, OUT, line, 0, s.columns, deep, s.out_height, s.out_width)
+        for tile in range(s.across):
+            at = ((i - base) * s.across + tile) * COLUMNS
+            for c in range(0, s.columns, LANES):
+                _spread_gradient(
+                    *(buffer, OUT * tile * deep + c, line * deep, deep),
+                    *(spread, at + c // COLUMNS * s.tiles * COLUMNS + c % COLUMNS),
+                    *(IN * step, step),
+                )
+
+
+@inlined
+def _sum(spread, gradient, sums, s, rows, terms, places, tiles, add):  # type: ignore[no-untyped-def]
+    """sums[place, panel, c, :] (+)= Σ of the tiles' products, for some of the 36 places."""
+    high = s.sum_step // (s.panels * COLUMNS)
+    for place in range(places[0], places[1]):
+        a = spread[place * s.spread_step :]
+        for k in range(0, tiles, _TERMS):
+            count, more = min(_TERMS, tiles - k), add or k > 0
+            for panel in range(s.panels):
+                b_at = place * s.product_step + (panel * s.tiles + k) * COLUMNS
+                out_at = place * s.sum_step + panel * high * COLUMNS
+                for c in range(0, s.channels, ROWS):
+                    out = out_at + c * COLUMNS
+                    multiply_tile(a, terms, c, rows, k, count, gradient, b_at, sums, out, more)
+
+
+@Task
+def _weight_task(task, given):  # type: ignore[no-untyped-def]
+    x, g, sums = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
+    spread, gradient = array(given, 3, _FLOAT), array(given, 4, _FLOAT)
+    s, rows, terms = array(given, 5, SIZES)[0], array(given, 6, _INT), array(given, 7, _INT)
+    first, last, step, places = s.first_row, s.last_row, s.in_block, (task, task + 1)
+    apart = s.step == ALL
+    if apart:
+        share = (last + s.blocks - 1) // s.blocks
+        first, last, places = task * share, min(last, (task + 1) * share), (0, PLACES)
+        sums = sums[task * PLACES * s.sum_step :]
+        spread = np.empty(PLACES * s.spread_step + ROWS, np.float32)
+        gradient = np.empty(PLACES * s.product_step, np.float32)
+    elif s.step == SPREAD:
+        step = s.rows_per_task
+        first += task * step
+        last = min(last, first + step)
+    for i in range(first, last, step):
+        stop, base = min(last, i + step), i if apart else s.first_row
+        if s.step & SPREAD:
+            _spread_rows(x, spread, s, i, stop, base)
+            _spread_gradient_rows(g, gradient, s, i, stop, base)
+        if s.step & MULTIPLY:
+            tiles, add = (stop - i) * s.across, i > (first if apart else 0)
+            _sum(spread, gradient, sums, s, rows, terms, places, tiles, add)
+
+
+@Task
+def _gather_weight_task(task, given):  # type: ignore[no-untyped-def]
+    """The gradient of the weights of 16 columns and some channels: Gᵀ s G."""
+    sums, dw, s = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES)[0]
+    panel, first = task % s.panels, task // s.panels * COLUMNS
+    lines = np.empty(9 * COLUMNS, np.float32)
+    high, step, total = s.sum_step // (s.panels * COLUMNS), s.sum_step, PLACES * s.sum_step
+    columns = min(COLUMNS, s.columns - panel * COLUMNS)
+    for c in range(first, min(s.channels, first + COLUMNS)):
+        at = (panel * high + c) * COLUMNS
+        for block in range(1, s.blocks):
+            for place in range(PLACES):
+                out = sums[place * step + at :][:COLUMNS]
+                more = sums[block * total + place * step + at :]
+                for j in range(COLUMNS):
+                    out[j] += more[j]
+        for half in range(0, COLUMNS, LANES):
+            _gather_weight(sums, at + half, IN * step, step, lines, half, 3 * COLUMNS, COLUMNS)
+        for j in range(columns):
+            out = ((panel * COLUMNS + j) * s.channels + c) * 9
+            for k in range(9):
+                dw[out + k] = lines[k * COLUMNS + j]
+
+
+def _flat(a: Any) -> Any:
+    return np.ascontiguousarray(a).reshape(-1)
+
+
+def _empty(*sizes: Any) -> np.ndarray:
+    return np.empty(math.prod(map(int, sizes)), np.float32)
+
+
+def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
+    """The target, or None if it has a number that is not finite."""
+    s = plan.sizes[0]
+    columns, panels = int(s["columns"]), int(s["panels"])
+    y = np.empty((int(s["images"]), columns, int(s["out_height"]), int(s["out_width"])), np.float32)
+    packed = _empty(PLACES, s["packed_step"])
+    share_out(_pack_task, panels, (_flat(w), packed, plan.sizes), alone=packed.size < 1 << 19)
+    added = np.zeros(panels * COLUMNS, np.float32)
+    if bias is not None:
+        added[:columns] = bias
+    rows = int(s["rows"])
+    flaws = np.zeros(rows * LANES, np.float32)
+    given = (_flat(x), added, y, packed, flaws)
+    if s["step"] == ALL:
+        none, tasks = _empty(0), -(-rows // int(s["rows_per_task"]))
+        share_out(_convolve_task, tasks, (*given, none, none, *plan), alone=False)
+    else:
+        spread, products = _empty(PLACES, s["spread_step"]), _empty(PLACES, s["product_step"])
+        for sizes, tasks in blocks_of(plan):
+            for step, count in ((SPREAD, tasks), (MULTIPLY, PLACES), (GATHER, tasks)):
+                sizes["step"] = step
+                tables = (sizes, plan.rows, plan.terms)
+                share_out(_convolve_task, count, (*given, spread, products, *tables), alone=False)
+    return None if np.isnan(flaws.sum()) else y
+
+
+def forward(x: Any, weight: Any, bias: Any, window: Any) -> Any:
+    """y_NOHW of x_NCHW, or None if it has a number that is not finite."""
+    outputs = window.output(*x.shape[2:])
+    plan = plan_tiles(x.shape, len(weight), tuple(window.low), tuple(outputs), "output")
+    return _convolve(x, weight, bias, plan)
+
+
+def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, int]) -> Any:
+    """The gradient of x_NCHW of the given size, or None if it has a number that is not finite."""
+    low = tuple(2 - n for n in window.low)
+    return _convolve(
+        g, weight, None, plan_tiles(g.shape, weight.shape[1], low, tuple(size), "input")
+    )
+
+
+def weight_gradient(g: Any, x: Any, window: Any) -> Any:
+    """The gradient of the weight, or None if it has a number that is not finite."""
+    plan = plan_tiles(x.shape, g.shape[1], tuple(window.low), tuple(g.shape[2:]), "weight")
+    s, tables = plan.sizes[0], (plan.rows, plan.terms)
+    sums = _empty(s["blocks"], PLACES, s["sum_step"])
+    dw = np.empty((g.shape[1], x.shape[1], 3, 3), np.float32)
+    given = (_flat(x), _flat(g), sums)
+    if s["step"] == ALL:
+        given = (*given, _empty(0), _empty(0), *plan)
+        share_out(_weight_task, int(s["blocks"]), given, alone=False)
+    else:
+        spread = _empty(PLACES, s["spread_step"] + 1)
+        given = (*given, spread, _empty(PLACES, s["product_step"]))
+        for sizes, tasks in blocks_of(plan):
+            for step, count in ((SPREAD, tasks), (MULTIPLY, PLACES)):
+                sizes["step"] = step
+                share_out(_weight_task, count, (*given, sizes, *tables), alone=False)
+    tasks = int(s["panels"]) * -(-int(s["channels"]) // COLUMNS)
+    share_out(_gather_weight_task, tasks, (sums, dw, plan.sizes), alone=False)
+    return dw if np.isfinite(dw).all() else None

@@ -1,0 +1,126 @@
+"""How a convolution by 3 × 3 is divided into tiles of four by four outputs, and whether to do so.
+
+A task has some rows of tiles. Where there are few weights it does all steps for them at once, and
+what is between the steps stays in the second cache; otherwise each step is done for many rows
+before the next one, so that the weights are read once. Everything follows from the shapes alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LANES, _COLUMNS, _ROWS = 8, 16, 6  # of the products
+OUT, IN = 4, 6  # places of a tile on each axis
+PLACES = IN * IN
+SPREAD, MULTIPLY, GATHER = 1, 2, 4  # steps
+ALL = 7
+
+_NUMBERS = 3072  # tiles times channels of a task, about: what the second cache holds
+_TASKS = 8  # that there are, if there can be
+_KEPT = 3 << 20  # numbers of transformed tiles that are kept between steps
+_WEIGHTS = 1 << 13  # channels times columns up to which a task does all steps
+_SUMS = 1 << 12  # likewise for the weight's gradient
+_TRANSFORMS, _PACKING = 704, 40  # what transforms cost, in products and in tiles; both measured
+
+_NAMES = """
+images channels columns height width top left out_height out_width deep panels tile_rows across
+rows_per_task rows tiles line wide packed_step spread_step product_step
+sum_step product_deep in_block first_row last_row blocks step weight_column weight_channel turned
+""".split()
+SIZES = np.dtype([(name, np.int64) for name in _NAMES])
+"""images, channels, columns: Of the batch, of the source and of the target.
+height, width: Of the source; top, left: padding before it. out_height, out_width: Of the target.
+deep: Numbers from one place of the source to the next where channels lie together.
+panels: Blocks of 16 columns. tile_rows, across: Tiles of an image on each axis.
+rows_per_task, tasks: Rows of tiles. tiles: In a full task, a multiple of 6.
+line: Places in a line of the source with its padding. wide: In one of the target, a multiple of 8.
+packed_step, spread_step, product_step: From one of the 36 places to the next.
+weight_column, weight_channel: From a weight to that of the next column or channel.
+turned: Whether the weights are taken in reverse order."""
+
+
+class Plan(NamedTuple):
+    sizes: np.ndarray
+    rows: np.ndarray
+    terms: np.ndarray
+
+
+def _spaced(size: int) -> int:
+    """From one place of a tile to the next, so that the 36 do not meet in the same cache lines."""
+    return size + (80 - size) % 128
+
+
+def _deep(channels: int) -> int:
+    """From one place to the next where channels lie together; likewise."""
+    deep = -(-channels // LANES) * LANES
+    return deep + LANES * (deep % 32 == 0)
+
+
+@functools.lru_cache(maxsize=256)
+def plan_tiles(
+    x_shape: tuple[int, ...],
+    columns: int,
+    low: tuple[int, int],
+    outputs: tuple[int, int],
+    use: str,
+) -> Plan:
+    """`use`: "output", "input" or "weight": what is computed."""
+    images, channels, height, width = x_shape
+    tile_rows, across = (-(-n // OUT) for n in outputs)
+    deep, panels, rows = _deep(channels), -(-columns // _COLUMNS), images * tile_rows
+    weights, together, blocks = channels * columns, deep + panels * _COLUMNS, 1
+    if weights <= (_SUMS if use == "weight" else _WEIGHTS):
+        step = ALL
+        per_task = max(1, min(-(-rows // _TASKS), round(_NUMBERS / (deep * across))))
+        in_block, share = per_task, -(-rows // _TASKS)
+        blocks = -(-rows // share)
+    else:
+        step = 0
+        in_block = max(1, min(rows, _KEPT // (PLACES * across * together)))
+        in_block = -(-rows // -(-rows // in_block))
+        per_task = -(-in_block // min(in_block, 2 * _TASKS))
+    tiles = -(-in_block * across // _ROWS) * _ROWS
+    g = dict(images=images, channels=channels, columns=columns, height=height, width=width)
+    g |= dict(top=low[0], left=low[1], out_height=outputs[0], out_width=outputs[1], deep=deep)
+    g |= dict(panels=panels, tile_rows=tile_rows, across=across, rows=rows, tiles=tiles)
+    g |= dict(rows_per_task=per_task, in_block=in_block, product_deep=_deep(columns))
+    g |= dict(line=OUT * across + IN - OUT, wide=-(-across // 2) * 2 * OUT)
+    g |= dict(packed_step=_spaced(panels * channels * _COLUMNS), spread_step=_spaced(tiles * deep))
+    g |= dict(product_step=_spaced(panels * tiles * _COLUMNS))
+    g |= dict(sum_step=panels * _COLUMNS * -(-channels // _ROWS) * _ROWS)
+    g |= dict(first_row=0, last_row=rows, blocks=blocks, step=step, turned=use == "input")
+    steps = (9, 9 * columns) if use == "input" else (9 * channels, 9)
+    g |= dict(weight_column=steps[0], weight_channel=steps[1])
+    sizes = np.array([tuple(g[name] for name in _NAMES)], SIZES)
+    terms = np.arange(-(-channels // _ROWS) * _ROWS, dtype=np.int32)
+    return Plan(sizes, np.arange(tiles, dtype=np.int32) * deep, terms)
+
+
+def blocks_of(plan: Plan) -> Iterator[tuple[np.ndarray, int]]:
+    """Sizes for each block of rows of tiles, and the number of tasks for its rows."""
+    s = plan.sizes[0]
+    rows, step, per_task = int(s["rows"]), int(s["in_block"]), int(s["rows_per_task"])
+    for first in range(0, rows, step):
+        sizes = plan.sizes.copy()
+        last = min(rows, first + step)
+        sizes["first_row"], sizes["last_row"] = first, last
+        yield sizes, -(-(last - first) // per_task)
+
+
+def tiles_pay(
+    images: int, channels: int, columns: int, outputs: tuple[int, ...], window: Any, groups: int
+) -> bool:
+    """Whether `winograd` is expected to be quicker than sums for each place."""
+    if len(outputs) != 2 or groups != 1 or tuple(window.kernel) != (3, 3):
+        return False
+    if set(window.stride) != {1} or set(window.dilation) != {1} or not channels or not columns:
+        return False
+    tiles = images * math.prod(-(-n // OUT) for n in outputs)
+    transforms = _TRANSFORMS * tiles * (1 / channels + 1 / columns)
+    plain = 9 * images * math.prod(outputs)
+    return PLACES * (tiles + _PACKING) + transforms < plain

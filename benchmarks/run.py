@@ -102,7 +102,19 @@ def summary(runs: list[dict[str, float]], key: str) -> tuple[float, str]:
     return median, f"{median:.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def print_table(workload: str, sides: Runs) -> None:
+def rate_of_products(threads: int) -> float:
+    """GFLOP/s of a large matrix product here: what a floor is computed with."""
+    code = (
+        "import time, numpy as np; a = np.ones((1024, 1024), np.float32); laps = []\n"
+        "for _ in range(12):\n"
+        "    start = time.perf_counter(); a @ a; laps.append(time.perf_counter() - start)\n"
+        "print(2 * 1024**3 / min(laps) / 1e9)"
+    )
+    environment = environment_for(threads)
+    return float(subprocess.check_output([sys.executable, "-c", code], env=environment))
+
+
+def print_table(workload: str, sides: Runs, rate: float) -> None:
     """One row for each number; the ratios are side ÷ first side: above 1, ours is faster."""
     print(f"\n{workload}" + (f": {WORKLOADS[workload].text}" if workload in WORKLOADS else ""))
     print(f"| number | {' | '.join(sides)} | {' | '.join(f'{s} ÷ ours' for s in [*sides][1:])} |")
@@ -120,8 +132,39 @@ def print_table(workload: str, sides: Runs) -> None:
         print(f"geometric mean of the ratios: {', '.join(f'{mean:.2f}' for mean in means)}")
     flops = WORKLOADS[workload].flops if workload in WORKLOADS else 0
     if flops:
-        rate = flops / summary(first, "ms")[0] / 1e6
-        print(f"{flops / 1e9:.3g} GFLOP a step: {rate:.0f} GFLOP/s", flush=True)
+        floor = flops / rate / 1e6
+        distance = summary(first, "ms")[0] / floor
+        print(f"floor {floor:.2g} ms ({flops / 1e9:.2g} GFLOP): ours takes {distance:.1f} of it")
+    sys.stdout.flush()
+
+
+# Of a workload's numbers: the side that is divided, ours that divides, and the number.
+RATIOS = (
+    ("Lightning", "minitorch trainer", "ms"),
+    ("torch", "minitorch raw", "ms"),
+    ("torch.compile", "minitorch raw compile", "ms"),
+    ("Lightning", "minitorch trainer", "peak_mb"),
+    ("Lightning", "minitorch trainer", "first_step_s"),
+)
+
+
+def print_ratios(results: dict[str, Runs]) -> None:
+    """One row for each workload: theirs ÷ ours; then the geometric mean and the lowest."""
+    steps = {name: runs for name, runs in results.items() if name in WORKLOADS}
+    ratios = [r for r in RATIOS if steps and all(r[0] in runs for runs in steps.values())]
+    if not ratios:
+        return
+    print(f"\n| workload | {' | '.join(f'{a} ÷ {b}, {key}' for a, b, key in ratios)} |")
+    print("|---" * (len(ratios) + 1) + "|")
+    rows = {
+        name: [summary(runs[a], key)[0] / summary(runs[b], key)[0] for a, b, key in ratios]
+        for name, runs in steps.items()
+    }
+    columns = [*zip(*rows.values(), strict=True)]
+    rows["geometric mean"] = [math.exp(statistics.mean(map(math.log, c))) for c in columns]
+    rows["lowest"] = [min(column) for column in columns]
+    for name, row in rows.items():
+        print(f"| {name} | {' | '.join(f'{value:.2f}' for value in row)} |")
 
 
 def main() -> None:
@@ -140,6 +183,7 @@ def main() -> None:
     environment = environment_for(args.threads)
     modes = ["trainer", "raw"] + (["compile"] if args.compile else [])
     machine = facts(args.threads)
+    machine["GFLOP/s of a product"] = round(rate_of_products(args.threads))
     machine["ours"] = versions(sys.executable, "minitorch-trainer", "numpy", "numba")
     if peer is not None:
         machine["peer"] = versions(peer, "torch", "pytorch-lightning")
@@ -152,7 +196,8 @@ def main() -> None:
             for side, command in sides.items():
                 runs[side].append(run(command, environment))
         results[workload] = runs
-        print_table(workload, runs)
+        print_table(workload, runs, machine["GFLOP/s of a product"])
+    print_ratios(results)
 
     path = HERE / "results" / f"{machine['time'].replace(':', '')}.json"
     path.parent.mkdir(exist_ok=True)

@@ -29,7 +29,8 @@ class Laps:
         self.warm_up = max(5, steps // 10)
         self.total = steps + self.warm_up
         self.laps: list[float] = []
-        self.first_step_s = 0.0
+        self.first_step_s = self.cpu_s = 0.0
+        self.faults = 0
         self._seen = 0
         self._last = 0.0
 
@@ -40,8 +41,23 @@ class Laps:
             self.first_step_s = now - START
         if self._seen > self.warm_up:
             self.laps.append((now - self._last) * 1e3)
+        if self._seen in (self.warm_up, self.total):
+            sign = 1 if self._seen == self.total else -1
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            self.cpu_s += sign * (used.ru_utime + used.ru_stime)
+            self.faults += sign * used.ru_minflt
         self._seen += 1
-        self._last = now
+        self._last = time.perf_counter()
+
+    def numbers(self) -> dict[str, float]:
+        """What is printed; processor time and pages from the system are means over the steps."""
+        return {
+            "ms": statistics.median(self.laps),
+            "cpu_ms": self.cpu_s * 1e3 / len(self.laps),
+            "new_pages": self.faults / len(self.laps),
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "first_step_s": self.first_step_s,
+        }
 
 
 class Cycle:
@@ -127,11 +143,7 @@ def measure(library: str, workload: Workload, mode: str, steps: int) -> dict[str
         under_trainer(m, model, loss, data, laps, mode == "trainer-compile")
     else:
         by_hand(m, model, loss, data, laps, mode == "compile")
-    return {
-        "ms": statistics.median(laps.laps),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "first_step_s": laps.first_step_s,
-    }
+    return laps.numbers()
 
 
 if __name__ == "__main__":

@@ -58,6 +58,9 @@ def apply() -> None:
     most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     _here.usable = 1 if _here.alone else min(_asked() or most, most)
     numba.set_num_threads(_here.usable)
+    from .cpu import team
+
+    team.start(_here.usable - 1)
     _here.asked = _wanted
 
 

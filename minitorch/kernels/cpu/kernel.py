@@ -3,9 +3,9 @@
 A kernel is a function `body(first, last, *args)` that works on the items from first to last of
 arrays: rows, channels, blocks. It is compiled once for each list of types, without threads in it;
 numba's `prange` in a body would compile it for every form again, which takes seconds. What calls it
-is small: `_run`, one a list of types, puts the arguments where threads find them, and `_pool`, the
-only loop with `prange`, calls the body piece by piece by its address. The pieces follow from the
-number of items alone, and a thread that is slow, since its core has other work, takes fewer.
+is small: `_run`, one a list of types, puts the arguments where threads find them, and the team of
+threads (`team.py`) calls the body piece by piece by its address. The pieces follow from the number
+of items alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import numba
 import numba.extending
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.core.compiler import Compiler
 
 from .. import threads
+from . import team
+from .team import PIECE_TYPE, call_piece
 
 # Elements of the first argument from which a second thread pays. Waking one costs microseconds on
 # a quiet machine and milliseconds on a busy one.
@@ -46,9 +48,7 @@ NOTED_SECONDS = 1.0
 _noted = False
 
 _I64 = ir.IntType(64)
-_BYTES = ir.IntType(8).as_pointer()
-_PIECE = ir.FunctionType(ir.VoidType(), [_I64, _I64, _BYTES])  # first, last, arguments
-_POOL = (types.int64,) * 5
+_TEAM = (types.int64,) * 6  # what `team.share_out` is given
 
 
 def note_compilation(seconds: float) -> None:
@@ -61,40 +61,6 @@ def note_compilation(seconds: float) -> None:
             "`python -m minitorch.kernels --build` compiles common layers ahead.",
             file=sys.stderr,
         )
-
-
-@intrinsic
-def _take_piece(typing_context, counter):  # type: ignore[no-untyped-def]
-    """The number at the address `counter`, which then grows by one; no two threads get it."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.inttoptr(args[0], _I64.as_pointer())
-        return builder.atomic_rmw("add", place, _I64(1), "seq_cst")
-
-    return types.int64(types.int64), code
-
-
-@intrinsic
-def _call_piece(typing_context, address, first, last, given):  # type: ignore[no-untyped-def]
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, first, last, given = args
-        function = builder.inttoptr(address, _PIECE.as_pointer())
-        builder.call(function, [first, last, builder.inttoptr(given, _BYTES)])
-        return context.get_dummy_value()
-
-    n = types.int64
-    return types.void(n, n, n, n), code
-
-
-@njit(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
-def _pool(piece, given, counter, items, workers):  # type: ignore[no-untyped-def]
-    pieces = min(items, _PIECES)
-    for _ in prange(workers):
-        while True:
-            i = _take_piece(counter)
-            if i >= pieces:
-                break
-            _call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
 
 
 def _address(dispatcher: Any, kinds: tuple[Any, ...]) -> int:
@@ -125,14 +91,13 @@ def _types_of(typing_context, args):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _prepared(typing_context, address, args):  # type: ignore[no-untyped-def]
-    """A body for a tuple of arguments: as a piece, what it is given, and a counter at 0."""
+    """A body for a tuple of arguments: as a piece, and what it is given."""
     kinds = (types.int64, types.int64, *args.types)
 
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         given = cgutils.alloca_once_value(builder, cgutils.make_anonymous_struct(builder, values))
-        counter = cgutils.alloca_once_value(builder, _I64(0))
         module = builder.module
-        piece = ir.Function(module, _PIECE, module.get_unique_name("piece"))
+        piece = ir.Function(module, PIECE_TYPE, module.get_unique_name("piece"))
         piece.linkage = "internal"
         inside = ir.IRBuilder(piece.append_basic_block())
         first, last, data = piece.args
@@ -141,38 +106,39 @@ def _prepared(typing_context, address, args):  # type: ignore[no-untyped-def]
         arguments = cgutils.unpack_tuple(inside, packed, len(args.types))
         _call_at(context, inside, body, kinds, [first, last, *arguments])
         inside.ret_void()
-        addresses = [builder.ptrtoint(a, _I64) for a in (piece, given, counter)]
+        addresses = [builder.ptrtoint(a, _I64) for a in (piece, given)]
         return cgutils.pack_array(builder, addresses)
 
-    return types.UniTuple(types.int64, 3)(types.int64, args), code
+    return types.UniTuple(types.int64, 2)(types.int64, args), code
 
 
 @intrinsic
-def _call_pool(typing_context, address, piece, given, counter, items, workers):  # type: ignore[no-untyped-def]
+def _call_team(typing_context, address, state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _call_at(context, builder, values[0], _POOL, values[1:])
+        _call_at(context, builder, values[0], _TEAM, values[1:])
         return context.get_dummy_value()
 
-    return types.void(types.int64, *_POOL), code
+    return types.void(types.int64, *_TEAM), code
 
 
 def _run(bodies, items, workers, *args):  # type: ignore[no-untyped-def]
     """Calls a body on all items; False if there is none yet for these types.
 
-    `bodies`: the address of the pool; the number of a list of types and the address of the body
-    for them, and so on; 0. `workers`: how many threads take part; 0 for a call as it is.
+    `bodies`: the addresses of the function that shares out and of the team's words; the number of a
+    list of types and the address of the body for them, and so on; 0. `workers`: how many threads
+    take part; 0 for a call as it is.
     """
     number = _types_of(args)
-    i = 1
+    i = 2
     while bodies[i] != number:
         if bodies[i] == 0:
             return False
         i += 2
-    piece, given, counter = _prepared(bodies[i + 1], args)
+    piece, given = _prepared(bodies[i + 1], args)
     if workers == 0:
-        _call_piece(piece, 0, items, given)
+        call_piece(piece, 0, items, given)
     else:
-        _call_pool(bodies[0], piece, given, counter, items, workers)
+        _call_team(bodies[0], bodies[1], piece, given, items, min(items, _PIECES), workers)
     return True
 
 
@@ -212,7 +178,7 @@ class Kernel:
             no_cpython_wrapper=True,
             pipeline_class=_Unshared,
         )(body)
-        self._bodies = np.zeros(2, np.int64)
+        self._bodies = np.zeros(3, np.int64)
         self._run = _runner(len(inspect.signature(body).parameters) - 2)
 
     def __call__(self, items: int, *args: Any) -> None:
@@ -231,10 +197,11 @@ class Kernel:
     def _compile(self, args: tuple[Any, ...]) -> None:
         start = time.perf_counter()
         kinds = tuple(numba.typeof(a) for a in args)
-        known = self._bodies[1:-1]
-        pool = _address(_pool, _POOL)
+        known = self._bodies[2:-1]
+        share_out = _address(team.way_to_share(), _TEAM)
         body = _address(self.body, (types.int64, types.int64, *kinds))
-        self._bodies = np.array([pool, *known, _number_of(kinds), body, 0], np.int64)
+        numbers = [share_out, team.STATE, *known, _number_of(kinds), body, 0]
+        self._bodies = np.array(numbers, np.int64)
         note_compilation(time.perf_counter() - start)
 
 

@@ -1,0 +1,281 @@
+"""The threads that kernels share: whoever is awake takes the next piece, and nobody is waited for.
+
+A thread of OpenMP waits at the end of each loop until all others came, also those that the system
+has not let run in the meantime; on a machine with other work every kernel then takes milliseconds.
+Here the caller publishes its pieces and takes them itself, one after the other; helpers that are
+awake take some of them. At the end the caller waits only for pieces that a helper has begun.
+
+All words stand in one array, each in cache lines of its own:
+
+- `TICKET` holds the number of the job and that of its next piece. A piece is taken by raising it
+  with compare-and-swap, which fails once the job is another one, so that a helper that comes late
+  never touches what is not there any more.
+- `DONE` counts finished pieces, `PIECE` … `WORKERS` describe the job, `BUSY` keeps a second caller
+  out (it works alone), `STOPPED` ends the helpers, and `ASLEEP + w` is 1 while helper w sleeps at
+  its semaphore.
+
+Where the system has no such semaphores, numba's `prange` shares out the pieces.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+import threading
+from typing import Any
+
+import numba.extending
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+
+# Turns that a helper without work waits, 10 to 20 ns each, before it sleeps. Waking it costs the
+# caller a few microseconds; waiting keeps a core from other processes.
+_TURNS = 6000
+_YIELD_AFTER = 2000  # turns that the caller waits for the last pieces before it lets others run
+
+_LINE = 16  # int64 words between two that are written by different threads
+TICKET, DONE, PIECE, GIVEN, ITEMS, PIECES, WORKERS, BUSY, STOPPED, ASLEEP = range(10)
+_BITS = 20
+_CLOSED = (1 << _BITS) - 1  # no piece has this number
+MOST_HELPERS = 255
+_SEMAPHORE_BYTES = 64  # sem_t has 32 on 64-bit Linux
+
+_I64 = ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
+PIECE_TYPE = ir.FunctionType(ir.VoidType(), [_I64, _I64, _BYTES])  # first, last, arguments
+
+_intrinsic: Any = numba.extending.intrinsic
+_N = types.int64
+
+
+def _word(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _I64.as_pointer())
+
+
+@_intrinsic
+def _load(typing_context, address):  # type: ignore[no-untyped-def]
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_word(builder, args[0]), "seq_cst", 8)
+
+    return _N(_N), code
+
+
+@_intrinsic
+def _store(typing_context, address, value):  # type: ignore[no-untyped-def]
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[1], _word(builder, args[0]), "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(_N, _N), code
+
+
+@_intrinsic
+def _add(typing_context, address, value):  # type: ignore[no-untyped-def]
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _word(builder, args[0]), args[1], "seq_cst")
+
+    return _N(_N, _N), code
+
+
+@_intrinsic
+def _swap(typing_context, address, old, new):  # type: ignore[no-untyped-def]
+    """Whether the word was `old`, and is `new` now."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _word(builder, args[0])
+        found = builder.cmpxchg(place, args[1], args[2], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(_N, _N, _N), code
+
+
+@_intrinsic
+def _pause(typing_context):  # type: ignore[no-untyped-def]
+    """Tells the core that this thread waits."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if "x86" in builder.module.triple:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            name = "llvm.x86.sse2.pause"
+            function = builder.module.globals.get(name)
+            builder.call(function or ir.Function(builder.module, kind, name), [])
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+@_intrinsic
+def call_piece(typing_context, piece, first, last, given):  # type: ignore[no-untyped-def]
+    """Calls the function at the address `piece` for some items."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        piece, first, last, given = args
+        function = builder.inttoptr(piece, PIECE_TYPE.as_pointer())
+        builder.call(function, [first, last, builder.inttoptr(given, _BYTES)])
+        return context.get_dummy_value()
+
+    return types.void(_N, _N, _N, _N), code
+
+
+_sem_post = types.ExternalFunction("sem_post", types.int32(_N))
+_sem_wait = types.ExternalFunction("sem_wait", types.int32(_N))
+_sched_yield = types.ExternalFunction("sched_yield", types.int32())
+
+
+@njit(inline="always")
+def _at(state, word):  # type: ignore[no-untyped-def]
+    return state + 8 * _LINE * word
+
+
+@njit(inline="always")
+def _semaphore(state, helper):  # type: ignore[no-untyped-def]
+    return _at(state, ASLEEP + MOST_HELPERS) + _SEMAPHORE_BYTES * helper
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_pieces(state):  # type: ignore[no-untyped-def]
+    """Works on pieces of the job until all are taken."""
+    while True:
+        ticket = _load(_at(state, TICKET))
+        i, pieces = ticket & _CLOSED, _load(_at(state, PIECES))
+        if i >= pieces:
+            return
+        piece, given = _load(_at(state, PIECE)), _load(_at(state, GIVEN))
+        items = _load(_at(state, ITEMS))
+        if _swap(_at(state, TICKET), ticket, ticket + 1):
+            call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
+            _add(_at(state, DONE), 1)
+
+
+@njit(inline="always")
+def _wanted(state, helper):  # type: ignore[no-untyped-def]
+    """Whether there are pieces, and this helper is one of those that may take them."""
+    left = _load(_at(state, TICKET)) & _CLOSED < _load(_at(state, PIECES))
+    return left and helper < _load(_at(state, WORKERS)) - 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _help(state, helper):  # type: ignore[no-untyped-def]
+    """What a helper does all its life."""
+    while not _load(_at(state, STOPPED)):
+        if _wanted(state, helper):
+            _take_pieces(state)
+        turn = 0
+        while turn < _TURNS and not _wanted(state, helper):
+            _pause()
+            turn += 1
+        if turn < _TURNS:
+            continue
+        _store(_at(state, ASLEEP + helper), 1)
+        if not _wanted(state, helper) and not _load(_at(state, STOPPED)):
+            _sem_wait(_semaphore(state, helper))
+        _store(_at(state, ASLEEP + helper), 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True)
+def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
+    """Calls `piece` for all items, cut into pieces, with so many threads at most."""
+    if workers < 2 or pieces < 2 or not _swap(_at(state, BUSY), 0, 1):
+        for i in range(pieces):
+            call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
+        return
+    job = (_load(_at(state, TICKET)) >> _BITS) + 1 << _BITS
+    _store(_at(state, TICKET), job | _CLOSED)
+    _store(_at(state, DONE), 0)
+    _store(_at(state, PIECE), piece)
+    _store(_at(state, GIVEN), given)
+    _store(_at(state, ITEMS), items)
+    _store(_at(state, PIECES), pieces)
+    _store(_at(state, WORKERS), workers)
+    _store(_at(state, TICKET), job)
+    for helper in range(workers - 1):
+        if _load(_at(state, ASLEEP + helper)):
+            _store(_at(state, ASLEEP + helper), 0)
+            _sem_post(_semaphore(state, helper))
+    _take_pieces(state)
+    turn = 0
+    while _load(_at(state, DONE)) < pieces:
+        turn += 1
+        if turn > _YIELD_AFTER:
+            _sched_yield()
+        else:
+            _pause()
+    _store(_at(state, BUSY), 0)
+
+
+@njit(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
+def _share_out_by_numba(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
+    for i in prange(pieces):
+        call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
+
+
+def _aligned_words(count: int) -> np.ndarray:
+    """Zeros from the start of a cache line on."""
+    words = np.zeros(count + _LINE, np.int64)
+    return words[-words.ctypes.data % (8 * _LINE) // 8 :][:count]
+
+
+_words = _aligned_words(
+    _LINE * (ASLEEP + MOST_HELPERS) + _SEMAPHORE_BYTES // 8 * MOST_HELPERS,
+)
+STATE: int = _words.ctypes.data
+_helpers: list[threading.Thread] = []
+_lock = threading.Lock()
+
+
+def _make_semaphores() -> bool:
+    """Whether the system has them."""
+    if sys.platform != "linux":
+        return False
+    library = ctypes.CDLL(None)
+    places = (_semaphore.py_func(STATE, helper) for helper in range(MOST_HELPERS))
+    return all(library.sem_init(ctypes.c_void_p(place), 0, 0) == 0 for place in places)
+
+
+available = _make_semaphores()
+
+
+def way_to_share() -> Any:
+    """What shares out pieces on this system: `f(state, piece, given, items, pieces, workers)`."""
+    return share_out if available else _share_out_by_numba
+
+
+def start(helpers: int) -> None:
+    """Sees to it that there are so many helpers at least."""
+    if len(_helpers) >= helpers or not available:
+        return
+    with _lock:
+        _help.compile((types.int64, types.int64))
+        for number in range(len(_helpers), min(helpers, MOST_HELPERS)):
+            name = f"minitorch-kernels-{number + 1}"
+            helper = threading.Thread(target=_help, args=(STATE, number), name=name, daemon=True)
+            helper.start()
+            _helpers.append(helper)
+
+
+def stop() -> None:
+    """Ends the helpers before the code that they run is gone; they can be started again."""
+    with _lock:
+        _words[_LINE * STOPPED] = 1
+        for number, helper in enumerate(_helpers):
+            ctypes.CDLL(None).sem_post(ctypes.c_void_p(_semaphore.py_func(STATE, number)))
+            helper.join()
+        _helpers.clear()
+        _words[_LINE * STOPPED] = 0
+
+
+def _after_fork() -> None:
+    """The helpers did not come along; what the words say is about the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    _helpers.clear()
+    _words[:] = 0
+    _make_semaphores()
+
+
+atexit.register(stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -168,7 +168,6 @@ def estimate(
     if batches is not None:
         limit = batches if limit is None else min(batches, limit)
     modes = [(part, part.training) for part in module.modules()]
-    step = module.training_step if forward is None else None
     log = trainer.metric_log
     with random.fork_rng(), no_grad(), log.muted(), fresh_statistics(layers):
         if trainer.training_randomness is not None:  # a validation draws from streams of its own
@@ -184,8 +183,8 @@ def estimate(
                 with trainer.precision.forward_context():
                     if forward is not None:
                         forward(module, batch)
-                    elif step is not None:
-                        output = step(*(batch, index)[: 1 + trainer._step_takes_index])
+                    else:
+                        output = trainer.plan.own_step(batch, index)
                         if isgenerator(output):  # the losses of several optimizers
                             collections.deque(output, maxlen=0)
         finally:

@@ -43,7 +43,7 @@ What they do to it: `stop(reason)`, `save_checkpoint(path)`, and `module.log(nam
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -99,6 +99,14 @@ class Callback:
         """Whether the event is wired to this callback; asked once when a run starts."""
         method = getattr(self, event)
         return getattr(method, "__func__", method) is not getattr(Callback, event)
+
+    def rest_others(self, module: TaskModule, optimized: Set[int]) -> None:
+        """Freezes what no optimizer holds and this callback lets train later.
+
+        Args:
+            module: The task, whose `configure_optimizers` has just returned.
+            optimized: Ids of all parameters that an optimizer holds.
+        """
 
     def log(self, name: str, value: Any, **options: Any) -> None:
         """Same as `module.log`, for callbacks written against Lightning."""
@@ -331,7 +339,8 @@ class Callback:
 
 
 NOT_EVENTS = frozenset(
-    "state_key state_dict load_state_dict listens log log_dict order reads writes".split()
+    "state_key state_dict load_state_dict listens log log_dict order reads writes "
+    "rest_others".split()
 )
 EVENTS: tuple[str, ...] = tuple(
     name for name in vars(Callback) if not name.startswith("_") and name not in NOT_EVENTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
@@ -159,7 +159,7 @@ class BaseFinetuning(Callback):
         if stage == "fit":
             self.freeze_before_training(module)
 
-    def rest_others(self, module: TaskModule, optimized: set[int]) -> None:
+    def rest_others(self, module: TaskModule, optimized: Set[int]) -> None:
         """Batch normalisation that no optimizer has yet rests until it joins one.
 
         Args:

@@ -197,7 +197,7 @@ class HTMLReport(Callback):
             kind = type(self._error).__name__
             status = "interrupted" if isinstance(self._error, KeyboardInterrupt) else "failed"
             return status, f"{kind}: {self._error}".rstrip(": ")
-        return trainer._end or ("completed", "")
+        return trainer.ending or ("completed", "")
 
     def _tiles(self, trainer: Trainer, history: Mapping[str, Any]) -> list[tuple[str, str]]:
         limit = f" / {trainer.max_epochs}" if trainer.max_epochs != -1 else ""
@@ -208,7 +208,7 @@ class HTMLReport(Callback):
             ("batches", rate_text(self._clock.batches_per_second)),
         ]
         left = self._clock.seconds_left(trainer)
-        if trainer._end is None and self._error is None and left < float("inf"):
+        if trainer.ending is None and self._error is None and left < float("inf"):
             tiles.append(("left", clock(left)))
         for name, points in history.items():
             if not name.endswith("_step") and len(tiles) < 8:

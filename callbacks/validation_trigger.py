@@ -26,7 +26,7 @@ class ValidationTrigger(Callback):
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage == "fit":
             self._rhythm.reset()
-            trainer._val_trigger = self
+            trainer.validations.trigger = self
 
     def on_fit_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._rhythm.start(trainer)

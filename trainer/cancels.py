@@ -21,7 +21,7 @@ def skip_batch(trainer: Trainer, cancel: Cancel) -> dict[str, Any]:
     """
     trainer.progress.count_skipped(cancel.reason)
     trainer.metric_log.rewind_batch()
-    if trainer._differentiated:
+    if trainer.current_batch.differentiated:
         for optimizer in trainer.optimizers:
             optimizer.zero_grad()
         trainer.position.learned = 0
@@ -37,9 +37,9 @@ def skip_update(trainer: Trainer, cancel: Cancel) -> None:
 
 def end_epoch(trainer: Trainer, cancel: Cancel) -> None:
     """Leaves out the batch that is half done, if there is one."""
-    if trainer._saving is Saving.NEVER:
+    if trainer.saving is Saving.NEVER:
         skip_batch(trainer, cancel)
-        trainer._saving = Saving.NOW
+        trainer.saving = Saving.NOW
     else:
         trainer.progress.count_skipped(cancel.reason)
     trainer.phase = "train"
@@ -47,9 +47,9 @@ def end_epoch(trainer: Trainer, cancel: Cancel) -> None:
 
 def end_fit(trainer: Trainer, cancel: Cancel) -> None:
     """Takes back the batch that is half done, if there is one, and ends the run."""
-    if trainer._saving is Saving.NEVER:
+    if trainer.saving is Saving.NEVER:
         trainer.progress.close_cut(trainer)
         trainer.batch_was_cut = True
         trainer.precision.close_round(trainer)
-    trainer._saving, trainer.phase = Saving.NOW, "train"
-    trainer._end = ("stopped", cancel.reason)
+    trainer.saving, trainer.phase = Saving.NOW, "train"
+    trainer.ending = ("stopped", cancel.reason)

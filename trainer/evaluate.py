@@ -53,11 +53,11 @@ def sanity_check(trainer: Trainer, module: TaskModule) -> None:
     if not trainer.val_data or trainer.fast_dev_run or not any(trainer.num_sanity_val_batches):
         return
     trainer.phase = "sanity"
-    trainer._fire(trainer.events.on_sanity_check_start)
+    trainer.fire(trainer.events.on_sanity_check_start)
     with no_grad():
         _loop(trainer, module, "validate", trainer.val_data, phase_name="sanity")
     trainer.metric_log.drop("sanity")
-    trainer._fire(trainer.events.on_sanity_check_end)
+    trainer.fire(trainer.events.on_sanity_check_end)
 
 
 def run(
@@ -125,7 +125,7 @@ def _choose(trainer: Trainer, stage: str, given: Any, ckpt_path: Any) -> tuple[T
             return given, ckpt_path
     if given is not None:
         ckpt_path = given
-    if trainer._module is None:
+    if trainer.attached is None:
         raise TrainerError(
             f"Trainer.{stage}: a checkpoint's weights go into the module of an earlier run, and "
             f"there was none. Pass the module: {stage}(module, dataloaders, ckpt_path=...)."
@@ -135,7 +135,7 @@ def _choose(trainer: Trainer, stage: str, given: Any, ckpt_path: Any) -> tuple[T
             f"Trainer.{stage}: say which weights are meant. Got neither a module nor a checkpoint. "
             f"Pass result.best, result.last, or the module for the weights it has now."
         )
-    return trainer._module, ckpt_path
+    return trainer.attached, ckpt_path
 
 
 @contextlib.contextmanager
@@ -167,7 +167,7 @@ def _loop(
     with phase.evaluating(module), _own_randomness(trainer):
         log.enter(phase_name, None if is_predict else EVAL_EPOCH)
         log.begin_epoch()
-        trainer._saving = Saving.LATER
+        trainer.saving = Saving.LATER
         in_fit = phase_name == "validation" and trainer.stage == "fit"
         try:
             _call(on, f"on_{loop.event}_start")
@@ -189,15 +189,15 @@ def _loop(
         if not complete:
             log.begin_epoch()
             log.scope = None
-            trainer._fire(getattr(on, f"on_{loop.event}_end"))
+            trainer.fire(getattr(on, f"on_{loop.event}_end"))
             return outputs
         log.scope = None if is_predict else EVAL_EPOCH
         _call(on, f"on_{loop.event}_epoch_end")
         if in_fit:
             trainer.position.validated = True
-            trainer._validated_once = True
+            trainer.validations.ran = True
         log.scope = None
-        trainer._fire(getattr(on, f"on_{loop.event}_end"))
+        trainer.fire(getattr(on, f"on_{loop.event}_end"))
     return outputs
 
 
@@ -235,7 +235,7 @@ def _one_loader(
             break
         for call in on.transform_batch:
             batch = call(batch, index)
-        trainer._batch, trainer._batch_size = batch, None
+        trainer.current_batch.data, trainer.current_batch.size = batch, None
         for call in starts:
             call(batch, batch_idx, index)
         with trainer.precision.forward_context():

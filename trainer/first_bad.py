@@ -23,14 +23,13 @@ def first_bad(trainer: Trainer) -> str:
     line. What it logs is thrown away with the window.
     """
     drawn = trainer.progress.random_before
-    step = trainer._training_step
     if drawn is not None and not trainer.position.window:
         random.load_state_dict(drawn)
     before = note_lines(True)
     try:
-        batch, index = trainer._batch, trainer.position.batch
+        batch, index = trainer.current_batch.data, trainer.position.batch
         with trainer.precision.forward_context():
-            output = step(batch, index) if trainer._step_takes_index else step(batch)
+            output = trainer.plan.step(batch, index)
         for loss in _losses(output):
             for node in reversed(Recorded(loss).nodes):
                 culprit = _culprit(node)

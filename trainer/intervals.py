@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minitorch.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from minitorch.trainer.status import Status
+    from minitorch.callbacks import ValidationTrigger
     from minitorch.trainer.trainer import Trainer
 
 _UNITS = "val-interval-units"
@@ -74,21 +75,35 @@ def _batches(count: float) -> str:
     return "an unknown number of batches" if math.isinf(count) else f"{int(count)} batches"
 
 
-def validation_due(trainer: Status, *, ended: bool) -> bool:
-    """Whether a validation is due after the batches that are done.
+@dataclass(slots=True)
+class Validations:
+    """When the validations of a fit are due.
 
-    Args:
-        trainer: The run.
-        ended: They are all batches of the epoch.
+    Attributes:
+        every: Batches from one to the next.
+        trigger: The callback that decides in place of `every`, or None.
+        ran: One is over.
     """
-    position, every = trainer.position, trainer.settings.check_val_every_n_epoch
-    if not trainer.val_data or position.validated or not position.batch:
-        return False
-    if trainer._val_trigger is not None:
-        return bool(trainer._val_trigger.due(trainer, ended=ended))
-    interval = trainer._val_every
-    if every is None:
-        return position.batches % interval == 0
-    if (position.epoch + 1) % every:
-        return False
-    return position.batch % interval == 0 or (ended and interval >= trainer.train_data.count)
+
+    every: float = math.inf
+    trigger: ValidationTrigger | None = None
+    ran: bool = False
+
+    def due(self, trainer: Trainer, *, ended: bool = False) -> bool:
+        """Whether one is due after the batches that are done.
+
+        Args:
+            trainer: The run.
+            ended: They are all batches of the epoch.
+        """
+        position, epochs = trainer.position, trainer.settings.check_val_every_n_epoch
+        if not trainer.val_data or position.validated or not position.batch:
+            return False
+        if self.trigger is not None:
+            return self.trigger.due(trainer, ended=ended)
+        if epochs is None:
+            return position.batches % self.every == 0
+        if (position.epoch + 1) % epochs:
+            return False
+        whole = ended and self.every >= trainer.train_data.count
+        return whole or position.batch % self.every == 0

@@ -260,7 +260,7 @@ def _check_parameters(module: TaskModule, optimizers: list[Optimizer]) -> None:
         return
     own = {id(p): name for name, p in module.named_parameters()}
     optimized = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
-    for callback in module.trainer._with("rest_others"):
+    for callback in module.trainer.callbacks:
         callback.rest_others(module, optimized)
     strangers = len(optimized - own.keys())
     if strangers:

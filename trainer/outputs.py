@@ -48,11 +48,8 @@ def read_loss(output: Any, trainer: Trainer) -> tuple[Tensor, dict[str, Any], fl
     if not output.requires_grad:
         _refuse_constant()
     check_finite(output, trainer)
-    if (
-        trainer._refused_width is not None
-        and array.dtype == trainer._refused_width
-        and not state.noting
-    ):  # the flight names the line
+    refused = trainer.plan.refused_width
+    if refused is not None and array.dtype == refused and not state.noting:  # the flight says where
         _refuse_width(output, trainer)
     outputs: dict[str, Any] = {"loss": output.detach()}
     if not extra:
@@ -69,7 +66,7 @@ def check_finite(loss: Tensor, trainer: Trainer) -> None:
     On a GPU it is read back and checked every `log_every_n_steps` batches, on the CPU always.
     """
     array = loss._array
-    if type(array) is np.ndarray or trainer.position.batches % trainer._check_every == 0:
+    if type(array) is np.ndarray or trainer.position.batches % trainer.plan.check_every == 0:
         value = float(backend.to_host(array).item())
         if not math.isfinite(value):
             trainer.finite.on_bad_loss(trainer, _not_finite(value, trainer))

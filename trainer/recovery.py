@@ -25,7 +25,7 @@ def recover(trainer: Trainer, error: DivergenceError) -> bool:
     behind = position.batch + 1, position.batches + 1
     error.batch = position.batch
     trainer.progress.close_cut(trainer)
-    trainer.batch_was_cut, trainer._saving = True, Saving.NOW
+    trainer.batch_was_cut, trainer.saving = True, Saving.NOW
     cures = [call(error) for call in trainer.events.on_divergence]
     cure = next((cure for cure in cures if cure is not None), None)
     if cure is None:

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from minitorch import autograd, enable_grad, float64
+from minitorch import autograd, enable_grad
 from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks import conflicts
-from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core import ranks
-from minitorch.callbacks.core.pulling import ARGUMENT, BatchIterator
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import (
     arguments,
     checkpoint,
     graph,
-    intervals,
     newest,
     optimizers,
     phase,
+    plan,
     preflight,
     profiler,
-    several,
     sources,
+    taking_part,
     weights,
 )
 from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
-from minitorch.trainer.events import as_list
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.result import Checkpoint, FitResult
 from minitorch.trainer.saving import Saving
-from minitorch.trainer.task import TaskModule, overrides, positional_count
+from minitorch.trainer.task import TaskModule, overrides
 
 if TYPE_CHECKING:
     from minitorch.trainer.trainer import Trainer
@@ -63,13 +58,13 @@ class Run:
         self._began = False
 
     def __enter__(self) -> Run:
-        other = self.trainer._running
+        other = self.trainer.running
         if other is not None:
             raise TrainerError(
                 f"Trainer.{self.stage}: a run is going on ({other}), and a Trainer does one thing "
                 "at a time. Use another Trainer, or val_check_interval for validation inside a fit."
             )
-        self.trainer._running = self.stage
+        self.trainer.running = self.stage
         return self
 
     # Set-up.
@@ -92,14 +87,14 @@ class Run:
             )
         arguments.check(trainer.settings)
         ranks.refuse(self.stage)
-        trainer._module, trainer.stage = module, self.stage
+        trainer.attached, trainer.stage = module, self.stage
         trainer.resumed, trainer.ckpt_path = False, None
         trainer.checks = Checks(trainer.settings.checks, module)
         module._task.trainer = trainer
         trainer.datamodule = data if isinstance(data, DataModule) else None
         trainer.interrupt = Interrupt()
         trainer.profiler = profiler.make(trainer.settings.profiler)
-        self._complete_callbacks()
+        taking_part.complete(trainer, module, self.stage)
         for callback in trainer.callbacks:
             callback._trainer = trainer
         if trainer.datamodule is not None:
@@ -110,30 +105,9 @@ class Run:
                 ranks.first_alone(partial(prepare, owner, trainer.checks))
         self._began = True
         profiler.begin(trainer.profiler, trainer, self.stage)
-        trainer._fire(trainer.events.setup, self.stage)
+        trainer.fire(trainer.events.setup, self.stage)
         module.configure_model()
         return None if trainer.datamodule is not None else data
-
-    def _complete_callbacks(self) -> None:
-        trainer, settings = self.trainer, self.trainer.settings
-        user, own = trainer.user_callbacks, []
-        if trainer._configured is not self.module:  # once, or a later run would lose their state
-            own = as_list(self.module.configure_callbacks())
-            trainer._configured = self.module
-        kinds = {type(callback) for callback in own}
-        replaced = [type(cb).__name__ for cb in user if type(cb) in kinds]
-        if replaced:
-            name = type(self.module).__name__
-            trainer.print(f"Trainer: configure_callbacks of {name} replaces {', '.join(replaced)}.")
-        user = [callback for callback in user if type(callback) not in kinds]
-        has_checkpoint = any(hasattr(callback, "best_model_path") for callback in [*user, *own])
-        if settings.enable_checkpointing is False and has_checkpoint:
-            raise ArgumentError(
-                "Trainer: enable_checkpointing=False contradicts a ModelCheckpoint in callbacks. "
-                "Got both. Remove one of them."
-            )
-        own += _plugged_in(trainer, [*user, *own])
-        trainer.install([*user, *own, *_asked_for([*user, *own], trainer, self.stage)])
 
     def read(self, path: str | os.PathLike[str], tree: dict[str, Any] | None = None) -> None:
         """Reads a checkpoint; hooks may change the module or the tree before weights are loaded."""
@@ -145,7 +119,7 @@ class Run:
     def place(self) -> None:
         """The module is complete: devices, dtypes, and the weights of the checkpoint."""
         trainer = self.trainer
-        trainer._fire(trainer.events.on_setup_end, self.stage)
+        trainer.fire(trainer.events.on_setup_end, self.stage)
         if self.tree is not None:
             strict = self.module.strict_loading
             self.module.load_state_dict(self.tree["state_dict"], strict=strict)
@@ -155,7 +129,7 @@ class Run:
     ) -> None:
         """Everything before the first event of training."""
         trainer, module = self.trainer, self.module
-        if trainer._fitted:
+        if trainer.fitted:
             raise TrainerError(
                 "Trainer.fit: a Trainer fits once. It stands at epoch "
                 f"{trainer.position.epoch}, update {trainer.position.global_step}. Make a new "
@@ -190,14 +164,14 @@ class Run:
             weights.check_ties(trainer, module)
         conflicts.check(trainer.callbacks)
         trainer.rewire()
-        trainer._fitted = True
-        trainer._fire(trainer.events.on_fit_start)
+        trainer.fitted = True
+        trainer.fire(trainer.events.on_fit_start)
         self._report_hyperparameters()
         module.zero_grad()
         if self.tree is not None:
             checkpoint.compare_options(trainer, self.tree, hparams, self.path)
             self._restore_loop(self.tree, new=hparams == "new")
-        self._bind_step()
+        trainer.plan = plan.make(trainer, trainer.learn_once)
         trainer.interrupt.install()
         self._stack.callback(trainer.interrupt.restore)
         phase.enter_training(module)
@@ -228,7 +202,7 @@ class Run:
         trainer, check = self.trainer, "empty-cache-in-loop"
 
         def emptied(seconds: float) -> None:
-            if trainer._saving is Saving.NEVER and not trainer.checks.meant(check):
+            if trainer.saving is Saving.NEVER and not trainer.checks.meant(check):
                 trainer.checks.warn(
                     check,
                     "training_step: the memory pool serves the next batch. Got empty_cache() at "
@@ -249,43 +223,13 @@ class Run:
     def _restore_loop(self, tree: dict[str, Any], *, new: bool) -> None:
         trainer = self.trainer
         checkpoint.apply_loop(trainer, tree, new=new)
-        trainer._saved_data = tree["loops"]["data"]
-        if trainer._ends_at_epoch() and not self._may_be_over:
-            reason = trainer._end[1] if trainer._end else ""
+        trainer.saved_data = tree["loops"]["data"]
+        if trainer.ends_at_epoch() and not self._may_be_over:
+            reason = trainer.ending[1] if trainer.ending else ""
             raise TrainerError(
                 f"Trainer.fit: there is nothing left to do: {reason} in {self.path}. "
                 "Raise max_epochs or max_steps, which count from the start of training."
             )
-
-    def _bind_step(self) -> None:
-        trainer, module = self.trainer, self.module
-        step: Callable[..., Any] = module.training_step
-        if trainer.settings.compile:
-            from minitorch.trainer.captured import captured_step
-
-            step = captured_step(trainer)
-        calls: dict[str, Callable[..., Any]] = {
-            "training_step": step,
-            "backward": module.backward,
-            "optimizer_step": trainer.precision.optimizer_step,
-            "next batch": trainer.loader_wait.measured(trainer, next),
-        }
-        if trainer.profiler is not None:
-            calls = {name: trainer.profiler.timed(name, call) for name, call in calls.items()}
-        trainer._learn = several.learner(trainer) if trainer.named else trainer._learn_once
-        if trainer.settings.on_out_of_memory == "split":
-            trainer._learn = trainer.micro_batches.around(trainer, trainer._learn)
-        trainer._training_step = calls["training_step"]
-        trainer._backward = calls["backward"]
-        trainer._apply_update = calls["optimizer_step"]
-        trainer._next = calls["next batch"]
-        if ARGUMENT in inspect.signature(module.training_step).parameters:
-            trainer._next = BatchIterator(trainer, calls["next batch"]).next
-        trainer._step_takes_index = positional_count(module.training_step, 2) == 2
-        every = 1 if trainer.finite.every_batch else trainer.log_every_n_steps
-        trainer._check_every = every or 50
-        exact = trainer.precision.input_dtype is float64 or trainer.checks.meant("float64-creep")
-        trainer._refused_width = None if exact else float64.numpy
 
     def _report_hyperparameters(self) -> None:
         values = self._hyperparameters()
@@ -327,20 +271,20 @@ class Run:
         self._call_all([self._stack.close], (), later)
         cause = error if error is not None or not later else later[0]
         trainer.metric_log.scope = None
-        if trainer._saving is Saving.NEVER:
+        if trainer.saving is Saving.NEVER:
             trainer.progress.close_cut(trainer)
             trainer.batch_was_cut = True
-        trainer._saving = Saving.NOW
+        trainer.saving = Saving.NOW
         if self._began:
             if cause is not None:
                 self._call_all(trainer.events.on_exception, (cause,), later)
             self._call_all(trainer.events.teardown, (self.stage,), later)
         if isinstance(self.module, TaskModule):
             self.module.untoggle_optimizer(None)  # an exception may have come in between
-        trainer._running = trainer.phase = None
-        trainer._batch = None
-        trainer._to_save = []
-        ending = trainer._end[0] if trainer._end and self.stage == "fit" else ""
+        trainer.running = trainer.phase = None
+        trainer.current_batch.data = None
+        trainer.to_save = []
+        ending = trainer.ending[0] if trainer.ending and self.stage == "fit" else ""
         failed = cause is not None or ending == "failed"
         if self._began:
             self._call_all([profiler.end], (trainer.profiler, trainer, self.stage), later)
@@ -363,7 +307,7 @@ class Run:
     def result(self) -> FitResult:
         """What `fit` returns."""
         trainer = self.trainer
-        status, reason = trainer._end or ("completed", "")
+        status, reason = trainer.ending or ("completed", "")
         history = {name: list(points) for name, points in trainer.metric_log.history.items()}
         return FitResult(
             status=cast(Any, status),
@@ -378,47 +322,6 @@ class Run:
             skipped=dict(trainer.progress.skipped),
             warnings=(*trainer.logger_group.failures, *trainer.checks.found, *_unsaved(trainer)),
         )
-
-
-def _plugged_in(trainer: Trainer, present: list[Callback]) -> list[Callback]:
-    """Callbacks from installed packages, made and named once; those passed by hand come first."""
-    if trainer._discovered:
-        return []
-    trainer._discovered = True
-    from minitorch.callbacks import discover_callbacks
-
-    kinds = {type(callback) for callback in present}
-    added: list[Callback] = []
-    for found in discover_callbacks():
-        new = [callback for callback in found.callbacks if type(callback) not in kinds]
-        added += new
-        trainer.print(f"Trainer: callbacks {found}" + ("" if new else ", already there"))
-    return added
-
-
-def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Callback]:
-    """Callbacks that arguments of the Trainer ask for and that are not there yet."""
-    from minitorch import callbacks as box
-
-    s = trainer.settings
-    added: list[Callback] = []
-
-    def missing(kind: type[Callback]) -> bool:
-        return not any(isinstance(callback, kind) for callback in present)
-
-    bar = s.enable_progress_bar in (None, True) and ranks.place()[0] == 0
-    if bar and missing(box.ProgressBar):
-        added.append(box.TQDMProgressBar())
-    if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):
-        added.append(box.ModelSummary())
-    if s.enable_checkpointing and not any(hasattr(cb, "best_model_path") for cb in present):
-        added.append(box.ModelCheckpoint())
-    if s.max_time is not None and missing(box.Timer):
-        added.append(box.Timer(duration=s.max_time))
-    if stage == "fit" and intervals.has_unit(s.val_check_interval) and not s.fast_dev_run:
-        if missing(box.ValidationTrigger):
-            added.append(box.ValidationTrigger(s.val_check_interval))
-    return added
 
 
 def _check_task(module: TaskModule, trainer: Trainer) -> None:

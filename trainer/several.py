@@ -63,10 +63,9 @@ def learner(trainer: Trainer) -> Callable[[TaskModule, Any, int], dict[str, Any]
     """The function that runs a batch: forward and backward of every loss that is due."""
 
     def learn(module: TaskModule, batch: Any, batch_idx: int) -> dict[str, Any]:
-        step = trainer._training_step
         trainer.active = []
         with trainer.precision.forward_context():
-            output = step(batch, batch_idx) if trainer._step_takes_index else step(batch)
+            output = trainer.plan.step(batch, batch_idx)
         if isgenerator(output):
             pairs: Iterator[Any] = output
             return _in_turn(trainer, module, pairs)
@@ -117,8 +116,8 @@ def _in_turn(trainer: Trainer, module: TaskModule, pairs: Iterator[Any]) -> dict
             continue
         outputs[entry.name] = _learn(trainer, entry, value)
         if at_once:
-            trainer._apply(module, outputs[entry.name])
-            trainer._differentiated = False  # what follows may be left out alone
+            trainer.apply_update(module, outputs[entry.name])
+            trainer.current_batch.differentiated = False  # what follows may be left out alone
     _check_complete(trainer, came)
     if not at_once:
         trainer.position.learned += 1
@@ -126,9 +125,9 @@ def _in_turn(trainer: Trainer, module: TaskModule, pairs: Iterator[Any]) -> dict
 
 
 def _learn(trainer: Trainer, entry: Named, value: Any, **options: Any) -> Any:
-    loss, outputs, trainer._count = read_loss(value, trainer)
+    loss, outputs, trainer.current_batch.count = read_loss(value, trainer)
     trainer.active = [entry.optimizer]
-    trainer._differentiate(loss, inputs=entry.parameters(), **options)
+    trainer.differentiate(loss, inputs=entry.parameters(), **options)
     return outputs if len(outputs) > 1 else outputs["loss"]
 
 

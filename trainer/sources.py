@@ -71,7 +71,7 @@ class FitSources:
             if given is not None and (self.val is not None or trainer.datamodule is None):
                 trainer.module.validation_step(None, 0)
             trainer.val_data = []
-        trainer._val_every = batches_between(trainer)
+        trainer.validations.every = batches_between(trainer)
 
     def _take_train(self) -> None:
         trainer, s = self.trainer, self.trainer.settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minitorch.callbacks.callback import Callback
@@ -25,20 +24,24 @@ from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.errors import ArgumentError
 from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
+from minitorch.trainer.current_batch import CurrentBatch
 from minitorch.trainer.events import Calls, Events, as_list
 from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.intervals import Validations
 from minitorch.trainer.lightning_names import LightningNames
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
 from minitorch.trainer.position import Position
 from minitorch.trainer.result import Ending
 from minitorch.trainer.saving import Saving
+from minitorch.trainer.taking_part import Asked
 from minitorch.trainer.task import overrides
 from minitorch.trainer.view import View
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer.checks import Checks
+    from minitorch.trainer.plan import StepPlan
     from minitorch.trainer.profiler import Profiler
     from minitorch.trainer.several import Named
     from minitorch.trainer.sources import EvalSources, FitSources
@@ -66,6 +69,17 @@ class Status(LightningNames, View):
         batch_was_cut: An exception ended the run inside of a step, so that the loader has given a
             batch that does not count.
         training_randomness: Random state of training while an evaluation has its own.
+        attached: The module of the current or last run, or None; `module` raises in its place.
+        running: The entry point that is at work ("fit", "validate" …), or None.
+        fitted: `fit` was called.
+        asked: Who has given callbacks already.
+        plan: What the loop calls in a step of this fit.
+        current_batch: The batch of this moment.
+        validations: When validations are due.
+        ending: How the fit ended, as status and reason, or None while it goes on.
+        saving: What becomes of a call of `save_checkpoint` now.
+        to_save: The files of calls that wait for the end of an event.
+        saved_data: Where the training loader stood in the checkpoint that the fit started from.
         progress, precision, accumulation, clipping, finite, metric_log, …: Core callbacks by kind.
     """
 
@@ -75,13 +89,8 @@ class Status(LightningNames, View):
     checks: Checks
     first_loss = 0.0
     resumed = False
-    _refused_width: Any = None
-    _fitted = _discovered = _should_stop = _validated_once = _differentiated = False
-    _val_trigger: Any = None
-    _training_step: Callable[..., Any]
-    _learn: Callable[..., Any]
-    _backward: Callable[..., Any]
-    _apply_update: Callable[..., bool]
+    fitted = _should_stop = False
+    plan: StepPlan
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -98,23 +107,19 @@ class Status(LightningNames, View):
         self.stage: str | None = None
         self.interrupt = Interrupt()
         self.profiler: Profiler | None = None
-        self._module: TaskModule | None = None
-        self._running: str | None = None
-        self._configured: TaskModule | None = None
+        self.attached: TaskModule | None = None
+        self.running: str | None = None
+        self.asked = Asked()
+        self.current_batch = CurrentBatch()
+        self.validations = Validations()
         self._stop_reason = ""
         self._stop_status: Ending = "stopped"
-        self._end: tuple[str, str] | None = None
-        self._saved_data: Any = None
+        self.ending: tuple[str, str] | None = None
+        self.saved_data: Any = None
         self.batch_was_cut = False
         self.training_randomness: dict[str, Any] | None = None
-        self._saving = Saving.NOW
-        self._to_save: list[Any] = []
-        self._batch: Any = None
-        self._batch_size: float | None = None
-        self._count: float | None = None
-        self._val_every: float = float("inf")
-        self._check_every = 1
-        self._step_takes_index = True
+        self.saving = Saving.NOW
+        self.to_save: list[Any] = []
         self.install(as_list(settings.callbacks))
         folder = os.fspath(settings.default_root_dir or os.getcwd())
         self.default_root_dir = folder
@@ -171,20 +176,20 @@ class Status(LightningNames, View):
             ]
         self.events = Events(taking_part, self, self.module, self.profiler)
 
-    def _fire(self, calls: Calls, *args: Any) -> None:
+    def fire(self, calls: Calls, *args: Any) -> None:
         """Runs an event between two batches, and then writes the checkpoints asked for in it."""
-        self._saving = Saving.LATER
+        self.saving = Saving.LATER
         for call in calls:
             call(*args)
-        self._saving = Saving.NOW
+        self.saving = Saving.NOW
         self._write_waiting()
 
     def save_now(self, *args: Any) -> None:
         """Stands before the callbacks of Order.PERSIST: what they save is complete."""
-        self._saving = Saving.NOW
+        self.saving = Saving.NOW
 
     def _write_waiting(self) -> None:
-        waiting, self._to_save = self._to_save, []
+        waiting, self.to_save = self.to_save, []
         for path in waiting:
             checkpoint.write(self, path, weights_only=False)
 
@@ -285,16 +290,16 @@ class Status(LightningNames, View):
 
     def _ends(self) -> bool:
         position = self.position
-        if self._end is not None:
+        if self.ending is not None:
             return True
         if self.interrupt.requested:
-            self._end = ("interrupted", self.interrupt.reason)
+            self.ending = ("interrupted", self.interrupt.reason)
         elif self.max_steps != -1 and position.global_step >= self.max_steps:
-            self._end = ("completed", f"max_steps={self.max_steps} reached")
+            self.ending = ("completed", f"max_steps={self.max_steps} reached")
         elif self._should_stop and self._may_stop():
             reason = self._stop_reason or "a callback set trainer.should_stop"
-            self._end = (self._stop_status, reason)
-        return self._end is not None
+            self.ending = (self._stop_status, reason)
+        return self.ending is not None
 
     def _may_stop(self) -> bool:
         position = self.position
@@ -302,34 +307,38 @@ class Status(LightningNames, View):
             return True
         return position.epoch >= self.min_epochs and position.global_step >= self.min_steps
 
-    def _ends_at_epoch(self) -> bool:
-        if self.max_epochs != -1 and self.position.epoch >= self.max_epochs and self._end is None:
-            self._end = ("completed", f"max_epochs={self.max_epochs} reached")
+    def ends_at_epoch(self) -> bool:
+        """Whether no further epoch begins; `ending` says why."""
+        if self.max_epochs != -1 and self.position.epoch >= self.max_epochs and self.ending is None:
+            self.ending = ("completed", f"max_epochs={self.max_epochs} reached")
         return self._ends()
 
-    # The current batch.
+    # The batch of this moment.
 
-    def _see_batch(self, batch: Any) -> None:
-        self._batch = batch
-        self._batch_size = self._count = None
+    def see_batch(self, batch: Any) -> None:
+        """Takes a training batch, or a part of one, as that of this moment."""
+        current = self.current_batch
+        current.data, current.size, current.count = batch, None, None
         self.is_last_batch = self.position.batch + 1 >= self.train_data.count
 
     @property
     def batch_size(self) -> float:
         """Samples in the current batch, read from its tensors."""
-        if self._batch_size is None:
-            self._batch_size = float(nested.batch_size(self._batch))
-        return self._batch_size
+        current = self.current_batch
+        if current.size is None:
+            current.size = float(nested.batch_size(current.data))
+        return current.size
 
     @property
     def loss_count(self) -> float:
         """What the loss is a mean of: the count that training_step returned, or the batch size."""
-        return self.batch_size if self._count is None else self._count
+        count = self.current_batch.count
+        return self.batch_size if count is None else count
 
     @property
     def counted(self) -> bool:
         """training_step returned the count itself."""
-        return self._count is not None
+        return self.current_batch.count is not None
 
     # Data.
 

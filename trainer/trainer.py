@@ -11,7 +11,7 @@ from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.cancel import CancelEpoch, CancelFit, CancelStep
 from minitorch.callbacks.core.metric import TRAIN_EPOCH, TRAIN_STEP
 from minitorch.errors import DivergenceError, TrainerError
-from minitorch.trainer import cancels, checkpoint, evaluate, intervals, recovery, several
+from minitorch.trainer import cancels, checkpoint, evaluate, recovery, several
 from minitorch.trainer.arguments import Settings, settle
 from minitorch.trainer.data_module import join
 from minitorch.trainer.events import order_table
@@ -295,7 +295,7 @@ class Trainer(Status):
         if self._savable("save_checkpoint", weights_only):
             checkpoint.write(self, filepath, weights_only=weights_only)
         else:
-            self._to_save.append(filepath)
+            self.to_save.append(filepath)
 
     def dump_checkpoint(self, weights_only: bool = False) -> dict[str, Any]:
         """Returns what `save_checkpoint` writes, as a tree that shares no memory with the run.
@@ -326,33 +326,33 @@ class Trainer(Status):
 
     def _savable(self, caller: str, weights_only: bool) -> bool:
         """Whether the state is complete now; raises where it will not be in this event."""
-        if self._module is None:
+        if self.attached is None:
             raise TrainerError(f"{caller}: there is nothing to save before a run. Call fit.")
-        if self._saving is Saving.NEVER and not weights_only:
+        if self.saving is Saving.NEVER and not weights_only:
             raise TrainerError(
                 f"{caller}: a run can be resumed exactly between two batches only. Got a call "
                 "inside of a step. Call it in on_train_batch_end or a later event, or save with "
                 "weights_only=True."
             )
-        return weights_only or self._saving is Saving.NOW
+        return weights_only or self.saving is Saving.NOW
 
     def print_order(self) -> None:
         """Prints every event in use and who takes part in it, in order."""
-        print(order_table(self.callbacks, self._module))
+        print(order_table(self.callbacks, self.attached))
 
     # The loop.
 
     def _fit_epochs(self, module: TaskModule) -> None:
         self.metric_log.enter("train", TRAIN_EPOCH)
         try:
-            self._fire(self.events.on_train_start)
-            while not self._ends_at_epoch():
+            self.fire(self.events.on_train_start)
+            while not self.ends_at_epoch():
                 self._train_epoch(module)
         except CancelFit as cancel:
             cancels.end_fit(self, cancel)
         self.metric_log.scope = None
-        self._fire(self.events.on_train_end)
-        self._fire(self.events.on_fit_end)
+        self.fire(self.events.on_train_end)
+        self.fire(self.events.on_fit_end)
 
     def _train_epoch(self, module: TaskModule) -> None:
         position = self.position
@@ -361,13 +361,13 @@ class Trainer(Status):
         try:
             if not position.started:
                 position.started = True
-                self._fire(self.events.on_train_epoch_start)
+                self.fire(self.events.on_train_epoch_start)
             data = self.train_data
-            batches = data.resume(position, self._saved_data)
+            batches = data.resume(position, self.saved_data)
             self._validate_if_due(module)  # a checkpoint may have been written right before it
             self.metric_log.enter("train", TRAIN_STEP)
             while not (complete := position.batch >= data.count) and not self._ends():
-                batch = self._next(batches, END)
+                batch = self.plan.next(batches, END)
                 if batch is END:
                     data.check_not_empty(position)
                     complete = True
@@ -390,20 +390,20 @@ class Trainer(Status):
     def _train_batch(self, module: TaskModule, batch: Any) -> bool:
         on, position = self.events, self.position
         batch_idx, automatic = position.batch, module.automatic_optimization
-        self._saving = Saving.NEVER
+        self.saving = Saving.NEVER
         self.progress.open(self, batches=1)
         try:
             for call in on.transform_batch:
                 batch = call(batch, 0)
-            self._see_batch(batch)
+            self.see_batch(batch)
             for call in on.on_train_batch_start:
                 if call(batch, batch_idx) == -1:
-                    self._saving = Saving.NOW
+                    self.saving = Saving.NOW
                     return False
             if automatic and position.learned == 0:
                 for call in on.on_window_start:
                     call()
-            outputs = self._learn(module, batch, batch_idx)
+            outputs = self.plan.learn(module, batch, batch_idx)
         except CancelStep as cancel:
             outputs = cancels.skip_batch(self, cancel)
         if automatic:
@@ -411,34 +411,34 @@ class Trainer(Status):
                 self._update(module, outputs)
             else:
                 position.window += 1
-        self._saving = Saving.LATER
+        self.saving = Saving.LATER
         for call in on.on_train_batch_end:
             call(outputs, batch, batch_idx)
-        self._saving = Saving.NOW
-        if self._to_save:
+        self.saving = Saving.NOW
+        if self.to_save:
             self._write_waiting()
         return True
 
-    def _learn_once(self, module: TaskModule, batch: Any, batch_idx: int) -> Any:
+    def learn_once(self, module: TaskModule, batch: Any, batch_idx: int) -> Any:
         """Forward and backward of a task with one loss; `several` and `micro_batches` have more."""
-        step = self._training_step
         with self.precision.forward_context():
-            output = step(batch, batch_idx) if self._step_takes_index else step(batch)
+            output = self.plan.step(batch, batch_idx)
         if not module.automatic_optimization:
             return read_manual(output)
-        loss, outputs, self._count = read_loss(output, self)
-        self._differentiate(loss)
+        loss, outputs, self.current_batch.count = read_loss(output, self)
+        self.differentiate(loss)
         self.position.learned += 1
         return outputs
 
-    def _differentiate(self, loss: Tensor, **options: Any) -> None:
+    def differentiate(self, loss: Tensor, **options: Any) -> None:
+        """Backward pass of one loss, with its events; `options` are those of `backward`."""
         on = self.events
         for call in on.transform_loss:
             loss = call(loss)
         for call in on.on_before_backward:
             call(loss)
-        self._differentiated = True
-        self._backward(loss, **options)
+        self.current_batch.differentiated = True
+        self.plan.backward(loss, **options)
         for call in on.on_after_backward:
             call()
 
@@ -446,11 +446,12 @@ class Trainer(Status):
         position = self.position
         if position.learned:  # or every batch of the window was left out
             self.active = several.due(self) if self.named else self.optimizers
-            self._apply(module, outputs.get("loss"))
+            self.apply_update(module, outputs.get("loss"))
         position.window = position.learned = 0
         position.windows += 1
 
-    def _apply(self, module: TaskModule, loss: Any) -> None:
+    def apply_update(self, module: TaskModule, loss: Any) -> None:
+        """The update of all `active` optimizers, with its events."""
         on = self.events
         try:
             for call in on.on_window_end:
@@ -458,29 +459,29 @@ class Trainer(Status):
             for optimizer in self.active:
                 for call in on.on_before_optimizer_step:
                     call(optimizer)
-                if self._apply_update(self, module, optimizer, loss):
+                if self.plan.update(self, module, optimizer, loss):
                     for call in on.on_after_optimizer_step:
                         call(optimizer)
         except CancelStep as cancel:
             cancels.skip_update(self, cancel)
 
     def _validate_if_due(self, module: TaskModule, *, ended: bool = False) -> None:
-        if intervals.validation_due(self, ended=ended) and not self.interrupt.requested:
+        if self.validations.due(self, ended=ended) and not self.interrupt.requested:
             evaluate.inside_fit(self, module)
             self.metric_log.enter("train", TRAIN_STEP)
 
     def _finish_epoch(self, module: TaskModule) -> None:
         if self.position.window:
-            self._saving = Saving.NEVER
+            self.saving = Saving.NEVER
             self.progress.open(self, batches=0)
             self._update(module, {})
-            self._saving = Saving.NOW
+            self.saving = Saving.NOW
         self._validate_if_due(module, ended=True)
-        if self.interrupt.requested and intervals.validation_due(self, ended=True):
+        if self.interrupt.requested and self.validations.due(self, ended=True):
             return  # Ctrl-C came before or in that validation: a resumed run begins with it
         self.metric_log.enter("train", TRAIN_EPOCH)
         self.position.epoch_done = True
-        self._fire(self.events.on_train_epoch_end)
+        self.fire(self.events.on_train_epoch_end)
         self.position.next_epoch()
 
     # Manual optimization.
@@ -488,11 +489,9 @@ class Trainer(Status):
     def manual_backward(self, loss: Tensor, **options: Any) -> None:
         """Backward pass for `TaskModule.manual_backward`."""
         check_finite(loss, self)
-        self._differentiate(loss, **options)
+        self.differentiate(loss, **options)
 
     def manual_step(self, optimizer: Optimizer, loss: Any) -> None:
         """Update for `ManualOptimizer.step`."""
         self.active = [optimizer]
-        self._apply(self.module, loss)
-
-    _next: Callable[..., Any] = staticmethod(next)
+        self.apply_update(self.module, loss)

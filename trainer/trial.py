@@ -15,6 +15,7 @@ from minitorch.callbacks.core import CORE
 from minitorch.callbacks.core.metric_objects import Kept, MetricObjects
 from minitorch.trainer.attributes import Attributes
 from minitorch.trainer.seeding import isolate_rng
+from minitorch.trainer.taking_part import Asked
 
 if TYPE_CHECKING:
     from minitorch.trainer.task import TaskModule
@@ -117,7 +118,7 @@ def trial(trainer: Trainer, module: TaskModule, *callbacks: Callback, **changed:
     }
     settings = replace(trainer.settings, **{**quiet, **changed})
     made = Trainer(**{name: getattr(settings, name) for name in settings.names()})
-    made._discovered, made._configured = True, module  # no callbacks from elsewhere
+    made.asked = Asked(packages=True, task=module)  # no callbacks from elsewhere
     return made
 
 

@@ -98,7 +98,7 @@ class Probe(Callback):
             self.trace.end = trainer.dump_checkpoint()
             if self.path is not None:
                 trainer.save_checkpoint(self.path)
-            trainer._end = ("stopped", "verify_resume has seen enough")
+            trainer.ending = ("stopped", "verify_resume has seen enough")
 
 
 def verify(
@@ -172,7 +172,7 @@ class _Runs:
             raise ArgumentError(
                 f"verify_resume: the run must have as many batches as it compares. Got "
                 f"steps={probe.until}, and it ended after {trainer.position.batches}: "
-                f"{trainer._end[1] if trainer._end else ''}. Pass fewer steps."
+                f"{trainer.ending[1] if trainer.ending else ''}. Pass fewer steps."
             )
         return probe.trace
 

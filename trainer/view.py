@@ -10,6 +10,7 @@ from minitorch.callbacks.core.ranks import place
 from minitorch.errors import TrainerError
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.intervals import Validations
 from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup
 from minitorch.trainer.position import Position
@@ -39,8 +40,8 @@ class View:
     stage: str | None
     train_data: Batches
     val_data: list[Batches]
-    _module: TaskModule | None
-    _validated_once: bool
+    attached: TaskModule | None
+    validations: Validations
 
     # Processes.
 
@@ -111,7 +112,7 @@ class View:
     @property
     def metrics_complete(self) -> bool:
         """Every name that the task logs has been logged once."""
-        return not self.val_data or self._validated_once
+        return not self.val_data or self.validations.ran
 
     @property
     def module(self) -> TaskModule:
@@ -120,9 +121,9 @@ class View:
         Raises:
             TrainerError: There was none.
         """
-        if self._module is None:
+        if self.attached is None:
             raise TrainerError("Trainer.module: there is no module before the first run. Call fit.")
-        return self._module
+        return self.attached
 
     lightning_module = model = module
 

@@ -50,7 +50,7 @@ class FiniteGradients(Callback):
         self, trainer: Trainer, module: TaskModule, optimizer: Optimizer
     ) -> None:
         on_host = trainer.placement.device.type == "cpu"
-        if not on_host and trainer.global_step % trainer._check_every:
+        if not on_host and trainer.global_step % trainer.plan.check_every:
             return
         total: Any = 0.0
         for group in optimizer.param_groups:

@@ -110,7 +110,7 @@ class FlightCheck(Callback):
         )
 
     def _look(self, trainer: Trainer, module: TaskModule, loss: Tensor) -> None:
-        batch = trainer._batch
+        batch = trainer.current_batch.data
         found = graph.Recorded(loss)
         graph.check_leaves(trainer, module, found)
         graph.check_shapes(trainer, found, _sizes(batch))

@@ -139,7 +139,7 @@ class MetricLog(Callback):
             if metric.closed:
                 metric.closed = False
             if source is None:
-                size = self._trainer._batch_size  # type: ignore[union-attr]
+                size = self._trainer.current_batch.size  # type: ignore[union-attr]
                 if measured is not None or metric.measured is not None:
                     self._measure(metric, measured, value, batch_size)
                 elif size and metric.weighs and batch_size is None and type(value) is float:

@@ -55,7 +55,7 @@ class MicroBatches(Callback):
                 self.samples = -(-part // 2)
                 self._tell(trainer, size, came)
                 start.go_back(trainer, module)  # after the error, whose frames hold the tensors
-            trainer._see_batch(batch)
+            trainer.see_batch(batch)
             return outputs
 
         return learn_in_parts
@@ -74,7 +74,7 @@ class MicroBatches(Callback):
         parts = []
         for first in range(0, size, most):
             part = split(batch, size, first, min(first + most, size))
-            trainer._see_batch(part)
+            trainer.see_batch(part)
             outputs = learn(module, part, batch_idx)
             parts.append((outputs, trainer.accumulation.weight))
         return _joined(parts)

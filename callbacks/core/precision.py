@@ -114,7 +114,7 @@ class Precision(Callback):
             f"and halves after each, to {self.scaler.get_scale():g} now. Train longer, make the "
             'loss smaller (a mean, not a sum), or use precision="bf16-mixed".'
         )
-        completed = trainer._end is not None and trainer._end[0] == "completed"
+        completed = trainer.ending is not None and trainer.ending[0] == "completed"
         if applied or trainer.fast_dev_run or not completed:
             trainer.checks.warn(_NO_EFFECT, text)
         else:

@@ -55,7 +55,7 @@ class ProgressCounters(Callback):
             state.recording = state.recording or 1  # whoever switched it off
             if self._cuts:
                 state.horizon = next_sequence()  # older results are constants from here on
-        trainer._differentiated = False
+        trainer.current_batch.differentiated = False
         if not trainer.position.window:
             self._random = random.state_dict()
             trainer.metric_log.begin_window()

@@ -55,5 +55,5 @@ class BatchIterator:
                 )
         for call in trainer.events.transform_batch:
             batch = call(batch, 0)
-        trainer._see_batch(batch)
+        trainer.see_batch(batch)
         return batch, trainer.position.batch, 0

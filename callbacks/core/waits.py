@@ -52,7 +52,7 @@ class LoaderWait(Callback):
             elif self._count > _FIRST:
                 self._waited += self.clock() - start
                 if self._count == _LAST:
-                    trainer._next = call
+                    trainer.plan.next = call
                     self._report(trainer, self.clock() - self._began)
             return batch
 

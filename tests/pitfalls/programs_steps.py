@@ -53,7 +53,7 @@ def _() -> None:
 def _() -> None:
     class Stray(Callback):
         def on_train_batch_end(self, trainer: Any, module: Any, *rest: Any) -> None:
-            module.loss(trainer._batch).backward()
+            module.loss(trainer.current_batch.data).backward()
 
     assert_same(trained(Regression(), callbacks=[Stray()]), trained(Regression()))
 

@@ -111,7 +111,7 @@ def _seeds() -> Any:
 def test_same_run(kind: type[Task], options: dict[str, Any]) -> None:
     history, weights, trainer = run(kind, True, **options)
     assert (history, weights) == run(kind, False, **options)[:2]
-    counts = trainer._training_step.counts  # type: ignore[attr-defined]
+    counts = trainer.plan.step.counts  # type: ignore[attr-defined]
     assert counts.breaks == {}
     assert counts.replays >= (1 if kind is Ignoring else 4)
 
@@ -142,7 +142,7 @@ class Freezes(Callback):
 def test_changes_by_callbacks_are_seen() -> None:
     a = run(Task, True, callbacks=Freezes(), max_epochs=4)
     assert a[:2] == run(Task, False, callbacks=Freezes(), max_epochs=4)[:2]
-    assert a[2]._training_step.counts.breaks == {}
+    assert a[2].plan.step.counts.breaks == {}
 
 
 class UsesIndex(Task):
@@ -201,7 +201,7 @@ def test_breaks_name_the_line(kind: type[Task], text: str) -> None:
 def test_anomaly_mode_runs_eagerly() -> None:
     a = run(Task, True, detect_anomaly=True)
     assert a[:2] == run(Task, False, detect_anomaly=True)[:2]
-    assert a[2]._training_step.counts.replays == 0
+    assert a[2].plan.step.counts.replays == 0
 
 
 def test_bad_batch_raises_its_own_error() -> None:

@@ -29,6 +29,9 @@ class BackupAndRestore(Callback):
             before it takes its place in any case.
         delete_checkpoint: Remove the backup when the run has come to its end.
         save_async: Write on a thread; training waits for a copy of the state only.
+
+    Attributes:
+        failures: One sentence for each backup that could not be written.
     """
 
     order = Order.PERSIST
@@ -47,13 +50,9 @@ class BackupAndRestore(Callback):
         self.double_checkpoint = double_checkpoint
         self.delete_checkpoint = delete_checkpoint
         self._writer = CheckpointWriter("BackupAndRestore", asynchronous=save_async)
+        self.failures = self._writer.failures
         self._saved = -1
         self._ended = False
-
-    @property
-    def failures(self) -> list[str]:
-        """One sentence for each backup that could not be written."""
-        return self._writer.failures
 
     @property
     def path(self) -> str:
@@ -68,7 +67,6 @@ class BackupAndRestore(Callback):
         """Where `fit` looks for a checkpoint to resume from."""
         return [self.backup_dir]
 
-    @property
     def restores(self) -> bool:
         """Whether there is something to resume from without being asked."""
         return os.path.exists(self.path) or os.path.exists(self._previous)

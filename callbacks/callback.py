@@ -43,7 +43,7 @@ What they do to it: `stop(reason)`, `save_checkpoint(path)`, and `module.log(nam
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ class Callback:
     """What it reads, with the events in which it does: `{"metrics": "on_train_epoch_end"}`."""
     writes: ClassVar[Touched] = {}
     """What it changes, with the events; `minitorch.callbacks.conflicts` names things and rules."""
+    rolls_back: ClassVar[bool] = False
+    """Its state belongs to the weights: it goes back with them after a step that diverged."""
+    failures: Sequence[str] = ()
+    """What went wrong in a run without ending it, one sentence each, for `FitResult.warnings`."""
     _trainer: Trainer | None = None
 
     @property
@@ -100,14 +104,6 @@ class Callback:
         method = getattr(self, event)
         return getattr(method, "__func__", method) is not getattr(Callback, event)
 
-    def rest_others(self, module: TaskModule, optimized: Set[int]) -> None:
-        """Freezes what no optimizer holds and this callback lets train later.
-
-        Args:
-            module: The task, whose `configure_optimizers` has just returned.
-            optimized: Ids of all parameters that an optimizer holds.
-        """
-
     def log(self, name: str, value: Any, **options: Any) -> None:
         """Same as `module.log`, for callbacks written against Lightning."""
         self._attached().log(name, value, **options)
@@ -123,6 +119,32 @@ class Callback:
                 "No run is going on. Call log inside an event."
             )
         return self._trainer.module
+
+    # What the Trainer asks outside of events; what only some answer is in `callbacks/roles.py`.
+
+    def restores(self) -> bool:
+        """Whether a fit without ckpt_path resumes from what this callback kept."""
+        return False
+
+    def search_folders(self, trainer: Trainer) -> list[str]:
+        """Folders in which `fit(ckpt_path="auto")` looks for what this callback kept."""
+        return []
+
+    def rollback_state(self) -> dict[str, Any]:
+        """What a snapshot keeps of a callback with `rolls_back`."""
+        return self.state_dict()
+
+    def load_rollback_state(self, state: dict[str, Any]) -> None:
+        """Goes back to what `rollback_state` returned."""
+        self.load_state_dict(state)
+
+    def rest_others(self, module: TaskModule, optimized: Set[int]) -> None:
+        """Freezes what no optimizer holds and this callback lets train later.
+
+        Args:
+            module: The task, whose `configure_optimizers` has just returned.
+            optimized: Ids of all parameters that an optimizer holds.
+        """
 
     # Start and end of a run. `stage` is "fit", "validate", "test" or "predict".
 
@@ -339,8 +361,8 @@ class Callback:
 
 
 NOT_EVENTS = frozenset(
-    "state_key state_dict load_state_dict listens log log_dict order reads writes "
-    "rest_others".split()
+    "state_key state_dict load_state_dict listens log log_dict order reads writes rolls_back "
+    "failures restores search_folders rollback_state load_rollback_state rest_others".split()
 )
 EVENTS: tuple[str, ...] = tuple(
     name for name in vars(Callback) if not name.startswith("_") and name not in NOT_EVENTS

@@ -136,6 +136,7 @@ class ModelCheckpoint(Callback):
         self.last_model_path = ""
         self._ranking = Ranking(self.save_top_k, self.mode or "max")
         self._writer = CheckpointWriter("ModelCheckpoint", asynchronous=self.save_async)
+        self.failures = self._writer.failures
         self._last_file = ""
         self._last_batches = -1
         self._saves = 0
@@ -163,11 +164,6 @@ class ModelCheckpoint(Callback):
     def best_k_models(self) -> dict[str, float]:
         """Scores by file, best first; empty without a monitor."""
         return {} if self.monitor is None else dict(self._ranking.entries)
-
-    @property
-    def failures(self) -> list[str]:
-        """One sentence for each file that could not be written."""
-        return self._writer.failures
 
     def to_yaml(self, filepath: str | os.PathLike[str] | None = None) -> None:
         """Writes `best_k_models` as YAML; default "best_k_models.yaml" in the folder."""

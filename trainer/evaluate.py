@@ -11,11 +11,11 @@ from minitorch.callbacks.cancel import CancelEpoch
 from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import DataError, TrainerError
-from minitorch.trainer import phase
+from minitorch.trainer import finding, phase
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
-from minitorch.trainer.run import Run, find_checkpoint
+from minitorch.trainer.run import Run
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.sources import EvalSources
 from minitorch.trainer.task import TaskModule, overrides, positional_count
@@ -101,7 +101,7 @@ def _run(
     keep: bool = False,
 ) -> list[list[Any]]:
     module, ckpt_path = _choose(trainer, stage, given, ckpt_path)
-    loop, ckpt_path = LOOPS[stage], find_checkpoint(trainer, ckpt_path)
+    loop, ckpt_path = LOOPS[stage], finding.named(trainer, ckpt_path)
     trainer.interrupt = Interrupt()
     with Run(trainer, module, stage) as run:
         data = run.attach(data)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import minitorch
+from minitorch.callbacks.roles import ShowsProgress
 
 if TYPE_CHECKING:
     from minitorch.trainer.tuner import Tuner
@@ -68,8 +69,8 @@ class LightningNames:
 
     @property
     def progress_bar_callbacks(self: Any) -> list[Any]:
-        """Callbacks that show progress: those with `refresh_rate`."""
-        return self._with("refresh_rate")
+        """Callbacks that show progress."""
+        return [cb for cb in self.callbacks if isinstance(cb, ShowsProgress)]
 
     @contextlib.contextmanager
     def init_module(self: Any, empty_init: bool | None = None) -> Iterator[None]:

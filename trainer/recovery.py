@@ -9,6 +9,7 @@ from minitorch.trainer.checkpoint import live_state
 from minitorch.trainer.saving import Saving
 
 if TYPE_CHECKING:
+    from minitorch.callbacks import Callback
     from minitorch.trainer.trainer import Trainer
 
 
@@ -54,10 +55,7 @@ def snapshot(trainer: Trainer) -> dict[str, Any]:
                 {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
                 for config in trainer.lr_scheduler_configs
             ],
-            "callbacks": {
-                cb.state_key: getattr(cb, "rollback_state", cb.state_dict)()
-                for cb in _rolling_back(trainer)
-            },
+            "callbacks": {cb.state_key: cb.rollback_state() for cb in _rolling_back(trainer)},
         }
     )
 
@@ -97,7 +95,7 @@ def restore(trainer: Trainer, tree: dict[str, Any]) -> None:
     for callback in _rolling_back(trainer):
         state = tree["callbacks"].get(callback.state_key)
         if state:
-            getattr(callback, "load_rollback_state", callback.load_state_dict)(state)
+            callback.load_rollback_state(state)
 
 
 def _moves(schedule: Any, optimizer: Any) -> bool:
@@ -108,9 +106,6 @@ def _options(group: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in group.items() if key not in ("params", "names", "shapes")}
 
 
-def _rolling_back(trainer: Trainer) -> list[Any]:
-    """Callbacks whose state belongs to the weights: they have `rolls_back = True`.
-
-    What `rollback_state` and `load_rollback_state` keep goes before `state_dict`.
-    """
-    return [cb for cb in trainer.callbacks if getattr(cb, "rolls_back", False)]
+def _rolling_back(trainer: Trainer) -> list[Callback]:
+    """Callbacks whose state belongs to the weights."""
+    return [callback for callback in trainer.callbacks if callback.rolls_back]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,8 +16,8 @@ from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import (
     arguments,
     checkpoint,
+    finding,
     graph,
-    newest,
     optimizers,
     phase,
     plan,
@@ -31,7 +30,7 @@ from minitorch.trainer import (
 from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
 from minitorch.trainer.interrupt import Interrupt
-from minitorch.trainer.result import Checkpoint, FitResult
+from minitorch.trainer.result import FitResult
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import TaskModule, overrides
 
@@ -184,14 +183,14 @@ class Run:
     def _read_start(self, path: Any) -> None:
         """Reads what the fit starts from, if it does not start afresh."""
         trainer, found = self.trainer, None
-        restoring = [cb for cb in trainer.callbacks if getattr(cb, "restores", False)]
+        restoring = [cb for cb in trainer.callbacks if cb.restores()]
         if path == "auto" or (path is None and restoring):
             self._may_be_over = True
-            found = newest.find(trainer, restoring if path is None else trainer.callbacks)
+            found = finding.newest_of(trainer, restoring if path is None else trainer.callbacks)
         elif path is not None and os.path.isdir(path):
-            found = newest.inside(trainer, os.fspath(path))
+            found = finding.inside(trainer, os.fspath(path))
         else:
-            path = find_checkpoint(trainer, path)
+            path = finding.named(trainer, path)
             if path is not None:
                 self.read(path)
         if found is not None:
@@ -308,19 +307,18 @@ class Run:
         """What `fit` returns."""
         trainer = self.trainer
         status, reason = trainer.ending or ("completed", "")
+        unsaved = [text for callback in trainer.callbacks for text in callback.failures]
         history = {name: list(points) for name, points in trainer.metric_log.history.items()}
         return FitResult(
             status=cast(Any, status),
             reason=reason,
-            best=self.module
-            if trainer.fast_dev_run
-            else _checkpoint_of(trainer, "best_model_path"),
-            last=_checkpoint_of(trainer, "last_model_path") or self.module,
+            best=self.module if trainer.fast_dev_run else finding.best(trainer),
+            last=finding.last(trainer) or self.module,
             history=history,
             epochs=trainer.position.epoch,
             global_step=trainer.position.global_step,
             skipped=dict(trainer.progress.skipped),
-            warnings=(*trainer.logger_group.failures, *trainer.checks.found, *_unsaved(trainer)),
+            warnings=(*trainer.logger_group.failures, *trainer.checks.found, *unsaved),
         )
 
 
@@ -343,49 +341,3 @@ def _check_task(module: TaskModule, trainer: Trainer) -> None:
                 "module with automatic_optimization=False. Use self.clip_gradients and step when "
                 "you mean to in training_step."
             )
-
-
-def _unsaved(trainer: Trainer) -> list[str]:
-    return [text for cb in trainer.callbacks for text in getattr(cb, "failures", ())]
-
-
-def _checkpoint_of(trainer: Trainer, attribute: str) -> Checkpoint | None:
-    for callback in trainer.checkpoint_callbacks:
-        path = getattr(callback, attribute, "")
-        if not path:
-            continue
-        monitor = getattr(callback, "monitor", None)
-        if attribute == "best_model_path" and monitor is None:
-            continue
-        score = getattr(callback, "best_model_score", None) if "best" in attribute else None
-        return Checkpoint(str(path), monitor, None if score is None else float(score))
-    return None
-
-
-def find_checkpoint(trainer: Trainer, path: Any) -> Any:
-    """The file that ckpt_path names: a path, "best" or "last"; None for the weights of now.
-
-    "last" is what this Trainer kept last; before its first run, the newest "last*.ckpt" in the
-    folders of its ModelCheckpoints. A `fast_dev_run` keeps no checkpoints: both names mean the
-    weights of now.
-
-    Raises:
-        TrainerError: No callback kept such a checkpoint.
-    """
-    if path not in ("best", "last"):
-        return path
-    if trainer.fast_dev_run:
-        return None
-    found = _checkpoint_of(trainer, f"{path}_model_path")
-    if found is not None:
-        return found
-    folders = [cb.dirpath for cb in trainer.checkpoint_callbacks if getattr(cb, "dirpath", None)]
-    if path == "last":  # of an earlier process
-        files = [file for folder in folders for file in Path(folder).glob("last*.ckpt")]
-        if files:
-            return str(max(files, key=lambda file: (file.stat().st_mtime_ns, str(file))))
-    raise TrainerError(
-        f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is none'
-        f"{' in ' + ', '.join(map(str, folders)) if folders else ''}. Pass "
-        "ModelCheckpoint(monitor=..., save_last=True) in callbacks, or a path."
-    )

@@ -21,6 +21,7 @@ from minitorch.callbacks.core import (
 )
 from minitorch.callbacks.core.ranks import place
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
+from minitorch.callbacks.roles import KeepsCheckpoints, ShowsProgress, StopsEarly
 from minitorch.errors import ArgumentError
 from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
@@ -193,13 +194,10 @@ class Status(LightningNames, View):
         for path in waiting:
             checkpoint.write(self, path, weights_only=False)
 
-    def _with(self, attribute: str) -> list[Any]:
-        return [callback for callback in self.callbacks if hasattr(callback, attribute)]
-
     @property
     def checkpoint_callbacks(self) -> list[Any]:
-        """Callbacks that keep checkpoints: those with `best_model_path`."""
-        return self._with("best_model_path")
+        """Callbacks that keep checkpoints: `minitorch.callbacks.roles.KeepsCheckpoints`."""
+        return [callback for callback in self.callbacks if isinstance(callback, KeepsCheckpoints)]
 
     @property
     def checkpoint_callback(self) -> Any:
@@ -208,8 +206,8 @@ class Status(LightningNames, View):
 
     @property
     def early_stopping_callbacks(self) -> list[Any]:
-        """Callbacks that stop a run: those with `stopped_epoch`."""
-        return self._with("stopped_epoch")
+        """Callbacks that stop a run: `minitorch.callbacks.roles.StopsEarly`."""
+        return [callback for callback in self.callbacks if isinstance(callback, StopsEarly)]
 
     @property
     def early_stopping_callback(self) -> Any:
@@ -218,18 +216,16 @@ class Status(LightningNames, View):
 
     @property
     def progress_bar_callback(self) -> Any:
-        """The callback that shows progress (it has `refresh_rate`), or None."""
-        return next(iter(self._with("refresh_rate")), None)
+        """The first callback that shows progress (`roles.ShowsProgress`), or None."""
+        return next((cb for cb in self.callbacks if isinstance(cb, ShowsProgress)), None)
 
     def print(self, *values: Any, **options: Any) -> None:
         """Prints, above the progress bar if there is one; in a group only the first process."""
         if place()[0]:
             return
         bar = self.progress_bar_callback
-        if bar is not None and hasattr(bar, "print"):
-            bar.print(*values, **options)
-        else:
-            print(*values, **options)
+        write = print if bar is None else bar.print
+        write(*values, **options)
 
     def overrides(self, name: str) -> bool:
         """Whether the module's class defines this method itself."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from minitorch.callbacks.callback import Callback
 from minitorch.callbacks.core import ranks
+from minitorch.callbacks.roles import KeepsCheckpoints
 from minitorch.errors import ArgumentError
 from minitorch.trainer import intervals
 from minitorch.trainer.events import as_list
@@ -45,7 +46,7 @@ def complete(trainer: Trainer, module: TaskModule, stage: str) -> None:
         name = type(module).__name__
         trainer.print(f"Trainer: configure_callbacks of {name} replaces {', '.join(replaced)}.")
     user = [callback for callback in user if type(callback) not in kinds]
-    has_checkpoint = any(hasattr(callback, "best_model_path") for callback in [*user, *own])
+    has_checkpoint = any(isinstance(callback, KeepsCheckpoints) for callback in [*user, *own])
     if trainer.settings.enable_checkpointing is False and has_checkpoint:
         raise ArgumentError(
             "Trainer: enable_checkpointing=False contradicts a ModelCheckpoint in callbacks. "
@@ -78,7 +79,7 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     s = trainer.settings
     added: list[Callback] = []
 
-    def missing(kind: type[Callback]) -> bool:
+    def missing(kind: type) -> bool:
         return not any(isinstance(callback, kind) for callback in present)
 
     bar = s.enable_progress_bar in (None, True) and ranks.place()[0] == 0
@@ -86,7 +87,7 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
         added.append(box.TQDMProgressBar())
     if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):
         added.append(box.ModelSummary())
-    if s.enable_checkpointing and not any(hasattr(cb, "best_model_path") for cb in present):
+    if s.enable_checkpointing and missing(KeepsCheckpoints):
         added.append(box.ModelCheckpoint())
     if s.max_time is not None and missing(box.Timer):
         added.append(box.Timer(duration=s.max_time))

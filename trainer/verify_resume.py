@@ -16,6 +16,7 @@ import numpy as np
 
 from minitorch import Tensor, random
 from minitorch.callbacks.callback import Callback, Order
+from minitorch.callbacks.roles import ShowsProgress
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer.blame import differences, explain, plain_state
 from minitorch.trainer.seeding import isolate_rng
@@ -151,7 +152,7 @@ class _Runs:
         self.model = model
         self.data = data
         self.options = options
-        quiet = [cb for cb in trainer.user_callbacks if hasattr(cb, "refresh_rate")]
+        quiet = [cb for cb in trainer.user_callbacks if isinstance(cb, ShowsProgress)]
         files = [cb for cb in trainer.user_callbacks if cb.order is Order.PERSIST]
         self.callbacks = [cb for cb in trainer.user_callbacks if cb not in [*quiet, *files]]
         self.left_out = [type(cb).__name__ for cb in files]

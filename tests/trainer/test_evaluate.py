@@ -21,6 +21,7 @@ class Keeper(Callback):
 
     order = Callback.order.PERSIST
     monitor = "val/loss"
+    dirpath = None
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

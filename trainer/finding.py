@@ -1,18 +1,21 @@
-"""`fit(ckpt_path="auto")`: the newest checkpoint that is whole, or a fresh start."""
+"""Which file is meant by `ckpt_path`: a path, "best", "last", a folder, or "auto"."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitorch.callbacks.checkpoint_files import ENDING
 from minitorch.errors import CheckpointError, TrainerError
 from minitorch.trainer import checkpoint
+from minitorch.trainer.result import Checkpoint
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
+    from minitorch.trainer.status import Status
     from minitorch.trainer.trainer import Trainer
 
 
@@ -28,22 +31,69 @@ class Found(NamedTuple):
     tree: dict[str, Any]
 
 
-def find(trainer: Trainer, callbacks: Iterable[Callback]) -> Found | None:
+def best(trainer: Status) -> Checkpoint | None:
+    """The file with the best score, of the first callback that has one and a monitor."""
+    for keeper in trainer.checkpoint_callbacks:
+        if keeper.best_model_path and keeper.monitor is not None:
+            score = keeper.best_model_score
+            return Checkpoint(
+                str(keeper.best_model_path), keeper.monitor, None if score is None else float(score)
+            )
+    return None
+
+
+def last(trainer: Status) -> Checkpoint | None:
+    """The file with the newest state, of the first callback that has one."""
+    for keeper in trainer.checkpoint_callbacks:
+        if keeper.last_model_path:
+            return Checkpoint(str(keeper.last_model_path), keeper.monitor)
+    return None
+
+
+def named(trainer: Status, path: Any) -> Any:
+    """The file that ckpt_path names: a path, "best" or "last"; None for the weights of now.
+
+    "last" is what this Trainer kept last; before its first run, the newest "last*.ckpt" in the
+    folders of its ModelCheckpoints. A `fast_dev_run` keeps no checkpoints: both names mean the
+    weights of now.
+
+    Raises:
+        TrainerError: No callback kept such a checkpoint.
+    """
+    if path not in ("best", "last"):
+        return path
+    if trainer.fast_dev_run:
+        return None
+    found = best(trainer) if path == "best" else last(trainer)
+    if found is not None:
+        return found
+    folders = [keeper.dirpath for keeper in trainer.checkpoint_callbacks if keeper.dirpath]
+    if path == "last":  # of an earlier process
+        files = [file for folder in folders for file in Path(folder).glob("last*.ckpt")]
+        if files:
+            return str(max(files, key=lambda file: (file.stat().st_mtime_ns, str(file))))
+    raise TrainerError(
+        f'ckpt_path="{path}": a ModelCheckpoint of this Trainer must have kept one. There is none'
+        f"{' in ' + ', '.join(map(str, folders)) if folders else ''}. Pass "
+        "ModelCheckpoint(monitor=..., save_last=True) in callbacks, or a path."
+    )
+
+
+def newest_of(trainer: Trainer, callbacks: Iterable[Callback]) -> Found | None:
     """The newest whole checkpoint in the folders that the callbacks name; None to start afresh.
 
-    A callback names them by its method `search_folders(trainer)`: ModelCheckpoint its folder, and
+    By `search_folders` ModelCheckpoint names its folder, and
     those of the logger's earlier versions if it saves beside a logger; BackupAndRestore its own.
 
     Raises:
         TrainerError: No callback keeps checkpoints.
     """
-    keepers: list[Any] = [cb for cb in callbacks if hasattr(cb, "search_folders")]
-    if not keepers:
+    folders = [folder for callback in callbacks for folder in callback.search_folders(trainer)]
+    if not folders:
         raise TrainerError(
             'fit: ckpt_path="auto" looks where a callback keeps checkpoints. Got none in '
             "callbacks. Pass a ModelCheckpoint or a BackupAndRestore, or a folder as ckpt_path."
         )
-    folders = [folder for callback in keepers for folder in callback.search_folders(trainer)]
     found = newest(folders, "auto")
     if found is None:
         where = " or ".join(dict.fromkeys(folders))

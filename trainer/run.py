@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from minitorch import autograd, enable_grad
 from minitorch.autograd.mode import quiet, state
 from minitorch.callbacks import conflicts
-from minitorch.callbacks.core import ranks
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.trainer import (
     arguments,
@@ -22,6 +21,7 @@ from minitorch.trainer import (
     phase,
     plan,
     preflight,
+    processes,
     profiler,
     sources,
     taking_part,
@@ -85,7 +85,7 @@ class Run:
                 f"minitorch.trainer.TaskModule. Got {what}."
             )
         arguments.check(trainer.settings)
-        ranks.refuse(self.stage)
+        processes.refuse(self.stage)
         trainer.attached, trainer.stage = module, self.stage
         trainer.resumed, trainer.ckpt_path = False, None
         trainer.checks = Checks(trainer.settings.checks, module)
@@ -101,7 +101,7 @@ class Run:
         trainer.rewire()
         for owner in (trainer.datamodule, module):
             if owner is not None:
-                ranks.first_alone(partial(prepare, owner, trainer.checks))
+                processes.first_alone(partial(prepare, owner, trainer.checks))
         self._began = True
         profiler.begin(trainer.profiler, trainer, self.stage)
         trainer.fire(trainer.events.setup, self.stage)

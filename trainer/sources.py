@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from minitorch.callbacks.core import ranks
 from minitorch.errors import DataError
+from minitorch.trainer import processes
 from minitorch.trainer.intervals import batches_between
 from minitorch.trainer.loaders import Batches, as_loader, first_batches, holds_loaders
 from minitorch.trainer.task import overrides
@@ -154,5 +154,5 @@ def eval_batches(
     else:
         sources = [source]
     loaders = [as_loader(one, batch_size=batch_size, shuffle=False, name=name) for one in sources]
-    loaders = [ranks.deal(loader, name) for loader in loaders]
+    loaders = [processes.deal(loader, name) for loader in loaders]
     return [Batches(loader, limit, name=name, argument=argument) for loader in loaders]

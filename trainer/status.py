@@ -19,10 +19,10 @@ from minitorch.callbacks.core import (
     ProgressCounters,
     nested,
 )
-from minitorch.callbacks.core.ranks import place
 from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.callbacks.roles import KeepsCheckpoints, ShowsProgress, StopsEarly
 from minitorch.errors import ArgumentError
+from minitorch.ranks import place
 from minitorch.trainer import checkpoint
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.current_batch import CurrentBatch

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from minitorch.callbacks.callback import Callback
-from minitorch.callbacks.core import ranks
 from minitorch.callbacks.roles import KeepsCheckpoints
 from minitorch.errors import ArgumentError
+from minitorch.ranks import place
 from minitorch.trainer import intervals
 from minitorch.trainer.events import as_list
 
@@ -82,7 +82,7 @@ def _asked_for(present: list[Callback], trainer: Trainer, stage: str) -> list[Ca
     def missing(kind: type) -> bool:
         return not any(isinstance(callback, kind) for callback in present)
 
-    bar = s.enable_progress_bar in (None, True) and ranks.place()[0] == 0
+    bar = s.enable_progress_bar in (None, True) and place()[0] == 0
     if bar and missing(box.ProgressBar):
         added.append(box.TQDMProgressBar())
     if s.enable_model_summary and stage == "fit" and missing(box.ModelSummary):

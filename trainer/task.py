@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from minitorch import Tensor, as_tensor, dtypes, nn, stack
 from minitorch.callbacks.core.nested import map_leaves
-from minitorch.callbacks.core.ranks import place
 from minitorch.device import CPU, device
 from minitorch.errors import TrainerError
 from minitorch.ops import primitive
+from minitorch.ranks import place
 from minitorch.trainer import checkpoint, optimizers, phase
 from minitorch.trainer import hparams as hyper
 from minitorch.trainer.hooks import Hooks

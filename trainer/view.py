@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.core import Accumulation, DevicePlacement, MetricLog
 from minitorch.callbacks.core.metric_state import as_tensors
-from minitorch.callbacks.core.ranks import place
 from minitorch.errors import TrainerError
+from minitorch.ranks import place
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.intervals import Validations

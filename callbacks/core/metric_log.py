@@ -6,11 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from minitorch import Tensor
+from minitorch import Tensor, ranks
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.core import ranks
+from minitorch.callbacks.core import metric_merge
 from minitorch.callbacks.core.metric import (
-    Final,
     Flags,
     Metric,
     Scope,
@@ -23,10 +22,10 @@ from minitorch.callbacks.core.metric_objects import (
     batch_value,
     is_metric,
 )
+from minitorch.callbacks.core.metric_reading import MetricReading
 from minitorch.callbacks.core.metric_state import (
     REWOUND,
     Table,
-    keys,
     make_room,
     pack,
     pack_history,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 RESERVED = ("epoch", "step")
 
 
-class MetricLog(Callback):
+class MetricLog(MetricReading, Callback):
     """Keeps everything that `log` was given.
 
     Step values go to the loggers after every `log_every_n_steps` updates; a run with shorter epochs
@@ -61,15 +60,12 @@ class MetricLog(Callback):
     writes = {"metrics": ("on_train_epoch_end", "on_validation_epoch_end", "on_test_epoch_end")}
 
     def __init__(self) -> None:
+        super().__init__()
         self.history: dict[str, list[tuple[int, float]]] = {}
         self.logged: dict[str, float] = {}
-        self.scope: Scope | None = None
         self.suffix = ""
         self.final = False
-        self._tables: dict[str, Table] = {}
-        self._alone: dict[str, Table] | None = None
         self._table: Table = {}
-        self._phase = ""
         self._every = 50
         self._flushed = 0
         self._epoch_start = 0
@@ -98,9 +94,6 @@ class MetricLog(Callback):
         self._silent = trainer.settings.barebones
         every = trainer.settings.log_every_n_steps
         self._every = 50 if every is None else every
-
-    def _seen(self) -> dict[str, Table]:
-        return self._tables if self._alone is None else self._alone
 
     # Writing.
 
@@ -343,7 +336,7 @@ class MetricLog(Callback):
         values = {} if values is None else values
         self.final = True
         if ranks.in_group():
-            ranks.merge(self._table, self._objects, self._packed, unpack)
+            metric_merge.merge(self._table, self._objects, self._packed, unpack)
         step = trainer.position.global_step
         for metric in self._table.values():
             value = metric.close(step) if metric.on_epoch else None
@@ -369,80 +362,6 @@ class MetricLog(Callback):
                 self.history.setdefault(name, []).append((step, value))
         self.logged.update(values)
         trainer.logger_group.log_metrics({**values, "epoch": trainer.position.epoch}, step)
-
-    # Reading.
-
-    def results(self) -> dict[str, float]:
-        """All latest values by name; during an epoch's end also its aggregates."""
-        found: dict[str, float] = {}
-        for phase, table in self._seen().items():
-            for name, metric in table.items():
-                self._read(name, metric, running=phase == self._phase, into=found)
-        return found
-
-    def _read(self, name: str, metric: Metric, *, running: bool, into: dict[str, float]) -> None:
-        step = metric.latest() if metric.on_step else None
-        epoch = metric.epoch_value
-        if metric.on_epoch and running and self._at_epoch_end():
-            aggregate = metric.aggregate()
-            epoch = epoch if aggregate is None else aggregate
-        if step is not None:
-            into[metric.step_key] = step
-        if epoch is not None and metric.on_epoch:
-            into[metric.epoch_key] = epoch
-        if metric.step_key != metric.epoch_key and not metric.implied:
-            plain = epoch if metric.closed or step is None or self._at_epoch_end() else step
-            if plain is not None:
-                into[name] = plain
-
-    def _at_epoch_end(self) -> bool:
-        return self.scope is not None and not self.scope.steps
-
-    def bar(self) -> dict[str, float]:
-        """Latest values of what was logged with prog_bar=True."""
-        found: dict[str, float] = {}
-        for table in self._seen().values():
-            for name, metric in table.items():
-                if metric.to_bar:
-                    self._read(name, metric, running=True, into=found)
-                    if metric.implied:
-                        found.pop(metric.epoch_key, None)
-        return found
-
-    def epoch_results(self, phase: str) -> dict[str, float]:
-        """The aggregates of the last finished epoch of a phase."""
-        return {
-            metric.epoch_key: metric.epoch_value
-            for metric in self._seen().get(phase, {}).values()
-            if metric.closed and metric.epoch_value is not None
-        }
-
-    def finished(self, name: str) -> Final | None:
-        """The aggregate of the last finished epoch under a name; None while a newer one grows.
-
-        A name that both phases aggregate means validation.
-        """
-        for metric in self._named(name):
-            if metric.on_epoch and name in (metric.name, metric.epoch_key):
-                value = metric.epoch_value if metric.closed else None
-                return None if value is None else Final(value, metric.step, metric.stamp)
-        return None
-
-    def only_steps(self, name: str) -> bool:
-        """Whether only values of single batches exist under a name."""
-        found = self._named(name)
-        return bool(found) and not any(
-            metric.on_epoch and name in (metric.name, metric.epoch_key) for metric in found
-        )
-
-    def names(self) -> list[str]:
-        """All names that were logged, with those that their aggregates have or will have."""
-        tables = self._seen().values()
-        return sorted(set().union(*(keys(m) for table in tables for m in table.values())))
-
-    def _named(self, name: str) -> list[Metric]:
-        tables = [self._seen().get(phase, {}) for phase in ("validation", "train")]
-        return [m for table in tables for m in table.values() if name in keys(m)]
 
     def drop(self, phase: str) -> None:
         """Forgets a phase."""

@@ -18,6 +18,7 @@ from minitorch.trainer.seeding import isolate_rng
 from minitorch.trainer.taking_part import Asked
 
 if TYPE_CHECKING:
+    from minitorch.trainer.result import FitResult
     from minitorch.trainer.task import TaskModule
     from minitorch.trainer.trainer import Trainer
 
@@ -140,3 +141,13 @@ def built(*owners: Any) -> Iterator[None]:
 
 def _nothing(*args: Any) -> Any:
     return []
+
+
+def pass_on_interrupt(result: FitResult) -> None:
+    """Ctrl-C in a trial ends what the trial is for.
+
+    Raises:
+        KeyboardInterrupt: It was pressed.
+    """
+    if result.status == "interrupted":
+        raise KeyboardInterrupt

@@ -16,7 +16,8 @@ from minitorch.data import DataLoader, TensorDataset
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.metrics import MeanSquaredError
 from minitorch.trainer import DataModule, Tuner, isolate_rng, seed_everything
-from minitorch.trainer.tuner import LRFinder, _search
+from minitorch.trainer.rate_finder import LRFinder
+from minitorch.trainer.size_finder import search
 
 STEPS = 30
 
@@ -228,12 +229,12 @@ def test_search() -> None:
     def room(most: int) -> Any:
         return lambda size: (size <= most, float("inf"))
 
-    assert _search(room(1), "power", 8, 25, 0.0, 100) == 1
-    assert _search(room(77), "binsearch", 1, 25, 0.0, 8192) == 77
-    assert _search(room(77), "binsearch", 1, 3, 0.0, 8192) == 4
+    assert search(room(1), "power", 8, 25, 0.0, 100) == 1
+    assert search(room(77), "binsearch", 1, 25, 0.0, 8192) == 77
+    assert search(room(77), "binsearch", 1, 3, 0.0, 8192) == 4
     for most in (0, 1):
         with pytest.raises(MemoryError, match=r"not even a batch of one|nothing fitted within 2"):
-            _search(room(most), "power", 64, 8 if not most else 2, 0.0, 100)
+            search(room(most), "power", 64, 8 if not most else 2, 0.0, 100)
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {

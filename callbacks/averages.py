@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch import Parameter, Tensor, bfloat16, float16, float32, no_grad, random, tensor
 from minitorch.nn import tree
+from minitorch.nn.modes import evaluating
 from minitorch.nn.normalization import _BatchNorm
 from minitorch.optim.swa_utils import fresh_statistics, update_averages
 
@@ -167,12 +168,10 @@ def estimate(
     limit = None if count == float("inf") else int(count)
     if batches is not None:
         limit = batches if limit is None else min(batches, limit)
-    modes = [(part, part.training) for part in module.modules()]
     log = trainer.metric_log
-    with random.fork_rng(), no_grad(), log.muted(), fresh_statistics(layers):
+    with random.fork_rng(), no_grad(), log.muted(), fresh_statistics(layers), evaluating(module):
         if trainer.training_randomness is not None:  # a validation draws from streams of its own
             random.load_state_dict(trainer.training_randomness)
-        module.eval()
         for layer in layers:
             layer.training = True
         reading = trainer.train_data.another_pass(trainer.current_epoch)
@@ -188,7 +187,5 @@ def estimate(
                         if isgenerator(output):  # the losses of several optimizers
                             collections.deque(output, maxlen=0)
         finally:
-            for part, training in modes:
-                part.training = training
             if hasattr(reading, "close"):
                 reading.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from minitorch.callbacks.core.nested import map_leaves
 from minitorch.callbacks.extras import needed
 from minitorch.callbacks.monitor import refuse
 from minitorch.errors import ArgumentError
+from minitorch.nn.modes import evaluating
 
 if TYPE_CHECKING:
     from minitorch.nn import Module
@@ -265,7 +266,7 @@ def _traced(
     with contextlib.ExitStack() as stack:
         stack.enter_context(no_grad())
         stack.enter_context(random.fork_rng())
-        stack.enter_context(_eval_mode(module))
+        stack.enter_context(evaluating(module))
         for name, part in parts:
             stack.enter_context(part.register_forward_hook(recorder(name)))
         args, kwargs = _arguments(module, example)
@@ -282,17 +283,6 @@ def _traced(
     counts = counter.get_flop_counts()
     flops = {name.removeprefix(root): sum(one.values()) for name, one in counts.items()}
     return found, {**flops, "": counter.get_total_flops()}
-
-
-@contextlib.contextmanager
-def _eval_mode(module: Module) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
 
 
 def _arguments(module: Module, example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -41,11 +41,7 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
     }
     if not weights_only:
         tree["callbacks"] = callback_states(trainer.callbacks)
-        tree["optimizer_states"] = [o.state_dict() for o in trainer.optimizers]
-        tree["lr_schedulers"] = [
-            {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
-            for config in trainer.lr_scheduler_configs
-        ]
+        tree |= update_states(trainer)
         tree["gradients"] = _gradients(trainer)
         tree["loops"] = {"position": position.state_dict(), "data": trainer.data_state()}
         tree["random"] = trainer.training_randomness or random.state_dict()
@@ -57,6 +53,17 @@ def build(trainer: Status, *, weights_only: bool) -> dict[str, Any]:
     finally:
         log.scope = scope
     return tree
+
+
+def update_states(trainer: Status) -> dict[str, Any]:
+    """The states of what updates the weights: optimizers and schedules."""
+    return {
+        "optimizer_states": [optimizer.state_dict() for optimizer in trainer.optimizers],
+        "lr_schedulers": [
+            {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
+            for config in trainer.lr_scheduler_configs
+        ],
+    }
 
 
 def live_state(module: TaskModule) -> Any:

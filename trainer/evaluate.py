@@ -11,7 +11,8 @@ from minitorch.callbacks.cancel import CancelEpoch
 from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
 from minitorch.callbacks.core.nested import map_leaves
 from minitorch.errors import DataError, TrainerError
-from minitorch.trainer import finding, phase
+from minitorch.nn.modes import evaluating
+from minitorch.trainer import finding
 from minitorch.trainer.interrupt import Interrupt
 from minitorch.trainer.loaders import END, Batches
 from minitorch.trainer.outputs import detach, read_evaluation
@@ -164,7 +165,7 @@ def _loop(
     is_predict = stage == "predict"
     trainer.phase = phase_name
     outputs: list[list[Any]] = []
-    with phase.evaluating(module), _own_randomness(trainer):
+    with evaluating(module), _own_randomness(trainer):
         log.enter(phase_name, None if is_predict else EVAL_EPOCH)
         log.begin_epoch()
         trainer.saving = Saving.LATER

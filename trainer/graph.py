@@ -10,7 +10,7 @@ from minitorch import Tensor, enable_grad, random
 from minitorch.autograd.node import Node, next_sequence
 from minitorch.callbacks.core.nested import leaves, map_leaves
 from minitorch.errors import TrainerError, describe
-from minitorch.trainer import phase
+from minitorch.nn.modes import evaluating
 
 if TYPE_CHECKING:
     from minitorch.nn import Module
@@ -56,7 +56,7 @@ def trace(module: Module, example: Any) -> Graph:
             "none. Set self.example_input_array = minitorch.zeros(...) in the module."
         )
     example = map_leaves(example, _tracked)
-    with enable_grad(), phase.evaluating(module), random.fork_rng():
+    with enable_grad(), evaluating(module), random.fork_rng():
         output, spans = _watched(module, example)
     names = {id(p): f"{path.replace('.', '/')}" for path, p in module.named_parameters()}
     names |= {id(leaf): f"input_{i}" for i, leaf in enumerate(leaves(example))}

@@ -1,9 +1,7 @@
-"""Train and eval mode as scopes that the Trainer owns, and freezing that is total."""
+"""Train mode for all but what is frozen, and freezing that is total."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,15 +41,3 @@ def enter_training(module: Module) -> None:
     for part in module.modules():
         if is_frozen(part):
             part.eval()
-
-
-@contextlib.contextmanager
-def evaluating(module: Module) -> Iterator[None]:
-    """Eval mode for all submodules; each gets its own mode back at the end."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training

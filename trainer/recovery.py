@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minitorch.errors import DivergenceError
-from minitorch.trainer.checkpoint import live_state
+from minitorch.trainer.checkpoint import live_state, update_states
 from minitorch.trainer.saving import Saving
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ def snapshot(trainer: Trainer) -> dict[str, Any]:
         {
             "global_step": trainer.global_step,
             "state_dict": dict(live_state(trainer.module)),
-            "optimizer_states": [optimizer.state_dict() for optimizer in trainer.optimizers],
-            "lr_schedulers": [
-                {"scheduler": config.scheduler.state_dict(), "seen": config.seen}
-                for config in trainer.lr_scheduler_configs
-            ],
+            **update_states(trainer),
             "callbacks": {cb.state_key: cb.rollback_state() for cb in _rolling_back(trainer)},
         }
     )

@@ -69,11 +69,8 @@ class Tuner:
         rate_finder.check(method, min_lr, max_lr, num_training, mode, early_stop_threshold)
         data = join("fit", train_dataloaders, datamodule)
         names = (attr_name,) if attr_name else RATE_NAMES
-        setters = (
-            _setters(names, model, data if isinstance(data, DataModule) else None)
-            if update_attr or attr_name
-            else []
-        )
+        owners = [model, data] if isinstance(data, DataModule) else [model]
+        setters = _setters(names, *owners) if update_attr or attr_name else []
         if update_attr and not setters:
             _refuse_attribute("lr_find", names, model)
         finder = LRFinder(mode, min_lr, max_lr, num_training)
@@ -184,8 +181,6 @@ def _setters(names: tuple[str, ...], *owners: Any) -> list[Callable[[Any], None]
     for name in names:
         found: list[Callable[[Any], None]] = []
         for owner in owners:
-            if owner is None:
-                continue
             if hasattr(owner, name):
                 found.append(partial(setattr, owner, name))
             if name in owner.hparams:

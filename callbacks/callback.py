@@ -46,6 +46,8 @@ import enum
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from minitorch.ops.recording import in_recordings
+
 if TYPE_CHECKING:
     from minitorch import Tensor
     from minitorch.errors import DivergenceError
@@ -104,10 +106,12 @@ class Callback:
         method = getattr(self, event)
         return getattr(method, "__func__", method) is not getattr(Callback, event)
 
+    @in_recordings()
     def log(self, name: str, value: Any, **options: Any) -> None:
         """Same as `module.log`, for callbacks written against Lightning."""
         self._attached().log(name, value, **options)
 
+    @in_recordings()
     def log_dict(self, dictionary: dict[str, Any], **options: Any) -> None:
         """Same as `module.log_dict`."""
         self._attached().log_dict(dictionary, **options)

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from minitorch.errors import ArgumentError, CheckpointError
+from minitorch.ops.recording import in_recordings
 
 Built = TypeVar("Built")
 
@@ -114,6 +115,7 @@ class HyperParameters:
         kept.log_hparams = logger
 
     @property
+    @in_recordings()
     def hparams(self) -> HParams:
         """What `save_hyperparameters` kept, by key or attribute."""
         return self._kept.hparams

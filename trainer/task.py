@@ -13,6 +13,7 @@ from minitorch.callbacks.core.nested import map_leaves
 from minitorch.device import CPU, device
 from minitorch.errors import TrainerError
 from minitorch.ops import primitive
+from minitorch.ops.recording import in_recordings
 from minitorch.ranks import place
 from minitorch.trainer import checkpoint, optimizers, phase
 from minitorch.trainer import hparams as hyper
@@ -74,6 +75,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     # Steps.
 
+    @in_recordings()
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         """Returns the loss of a batch: a scalar tensor, or a dict with "loss" and, if the loss is a
         mean over something else than the batch, "count".
@@ -104,6 +106,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
 
     # Logging.
 
+    @in_recordings()
     def log(
         self,
         name: str,
@@ -162,6 +165,7 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
             finally:
                 log.suffix = suffix
 
+    @in_recordings()
     def log_dict(self, dictionary: Mapping[str, Any], **options: Any) -> None:
         """Calls `log` for each entry, with the same options."""
         for name, value in dictionary.items():
@@ -361,21 +365,25 @@ class TaskModule(hyper.HyperParameters, Hooks, nn.Module):
         self._task.example = value
 
     @property
+    @in_recordings()
     def device(self) -> device:
         """Device of the parameters."""
         return next((p.device for p in self.parameters()), CPU)
 
     @property
+    @in_recordings()
     def dtype(self) -> dtypes.dtype:
         """Dtype of the parameters."""
         return next((p.dtype for p in self.parameters()), dtypes.get_default_dtype())
 
     @property
+    @in_recordings("is another number in other steps")
     def current_epoch(self) -> int:
         """Finished epochs, which is the number of the current one."""
         return 0 if self._task.trainer is None else self._task.trainer.current_epoch
 
     @property
+    @in_recordings("is another number in other steps")
     def global_step(self) -> int:
         """Optimizer updates so far."""
         return 0 if self._task.trainer is None else self._task.trainer.global_step

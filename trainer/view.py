@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from minitorch.callbacks.core import Accumulation, DevicePlacement, MetricLog
 from minitorch.callbacks.core.metric_state import as_tensors
 from minitorch.errors import TrainerError
+from minitorch.ops.recording import in_recordings
 from minitorch.ranks import place
 from minitorch.trainer.arguments import Settings
 from minitorch.trainer.interrupt import Interrupt
@@ -65,11 +66,13 @@ class View:
     # Where it stands.
 
     @property
+    @in_recordings("is another number in other steps")
     def current_epoch(self) -> int:
         """Finished epochs, which is the number of the current one."""
         return self.position.epoch
 
     @property
+    @in_recordings("is another number in other steps")
     def global_step(self) -> int:
         """Optimizer updates so far; a batch counts once however many optimizers step."""
         return self.position.global_step
@@ -128,6 +131,7 @@ class View:
     lightning_module = model = module
 
     @property
+    @in_recordings()
     def device(self) -> device:
         """Device of the module and its batches."""
         return self.placement.device

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.node import user_line
+from ..ops.recording import above
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -175,7 +176,7 @@ class Watcher:
             return
         # Installed, the Trainer's folders lie inside of this package's.
         ours = path.startswith(_HERE) and not path.startswith(self._folders[1:])
-        reason = _verdict(path, code.co_name) if ours else _trainer_verdict(code.co_name)
+        reason = _verdict(path, code.co_name) if ours else _verdict_above(code)
         if reason:
             self._broken(reason, self._line(frame))
         else:
@@ -196,15 +197,13 @@ def line_in(code: CodeType, number: int) -> str:
     return f"{code.co_filename}:{number} in {code.co_name}: {text}"
 
 
-_TASK_READS = frozenset(("log", "log_dict", "hparams", "device", "dtype", "training_step"))
-
-
-def _trainer_verdict(name: str) -> str:
+def _verdict_above(code: CodeType) -> str:
     """Why a function of trainer/, callbacks/ or loggers/ ends a recording."""
-    if name in _TASK_READS or name.startswith(("_", "<")):
+    name, reason = code.co_name, above.get(code)
+    if reason is not None:
+        return f"{name} {reason}" if reason else ""
+    if name.startswith(("_", "<")):
         return ""
-    if name in ("current_epoch", "global_step"):
-        return f"{name} is another number in other steps"
     return f"{name} of the Trainer is asked for, which may answer something else in other steps"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypeVar
 
 from . import primitive
@@ -38,6 +39,24 @@ def as_a_whole(kind: str = "pure") -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+above: dict[CodeType, str] = {}
+"""Public functions above the framework that a recording knows: why each ends it, or ""."""
+
+
+def in_recordings(reason: str = "") -> Callable[[F], F]:
+    """A decorator for packages above the framework, whose public functions end a recording.
+
+    Args:
+        reason: Why this one does; "" for one that neither looks at values nor keeps them.
+    """
+
+    def note(function: F) -> F:
+        above[function.__code__] = reason
+        return function
+
+    return note
 
 
 def copied(array: Any) -> Any:

@@ -88,9 +88,9 @@ def test_every_argument_is_documented() -> None:
 def test_contradicting_arguments() -> None:
     class Keeper(Regression):
         def configure_callbacks(self) -> Any:
-            from minitorch.callbacks import Callback
+            from minitorch.callbacks import ModelCheckpoint
 
-            return type("Keeper", (Callback,), {"best_model_path": ""})()
+            return ModelCheckpoint()
 
     with pytest.raises(ArgumentError, match=r"enable_checkpointing=False contradicts"):
         quiet(enable_checkpointing=False).fit(Keeper(), loader())

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import kernel
+from .kernel import kernel
 
 _COLUMNS = 64
 
 
 @kernel()
-def _add_rows(out, index, rows):  # type: ignore[no-untyped-def]
+def _add_rows(first, last, out, index, rows):  # type: ignore[no-untyped-def]
     n, width = rows.shape
-    for block in prange((width + _COLUMNS - 1) // _COLUMNS):
+    for block in range(first, last):
         start, stop = block * _COLUMNS, min(width, (block + 1) * _COLUMNS)
         for i in range(n):
             target = index[i]
@@ -25,4 +24,5 @@ def _add_rows(out, index, rows):  # type: ignore[no-untyped-def]
 
 def add_rows(out: Any, index: Any, rows: Any) -> None:
     """`out[index[i]] += rows[i]` for every i, in the order of i."""
-    _add_rows(out, np.ascontiguousarray(index, np.int64), np.ascontiguousarray(rows))
+    blocks = -(-rows.shape[1] // _COLUMNS)
+    _add_rows(blocks, out, np.ascontiguousarray(index, np.int64), np.ascontiguousarray(rows))

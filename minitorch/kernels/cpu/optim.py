@@ -9,25 +9,38 @@ number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
+
+from .kernel import kernel
 
 BLOCK = 16384
-PARALLEL_FROM = 65536
 LANES = 16
 
-_serial = njit(cache=True, error_model="numpy", nogil=True)
-_parallel = njit(cache=True, error_model="numpy", nogil=True, parallel=True)
+
+def _by_blocks(body: Callable[..., None]) -> Callable[..., None]:
+    """The function of arrays that works on all blocks of the first one; decorator."""
+    compiled = kernel()(body)
+
+    def work(p: Any, *others: Any) -> None:
+        compiled(-(-p.size // BLOCK), p, *others)
+
+    work.__doc__ = body.__doc__
+    return work
 
 
-@_serial
-def _adam(p: Any, g: Any, m: Any, v: Any, h: Any) -> None:
+@_by_blocks
+def adam(first, last, p, g, m, v, h):  # type: ignore[no-untyped-def]
+    """Adam and AdamW; `h` as `Adam._scalars` returns it."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, m, v = p[s], g[s], m[s], v[s]
     w1, c1, b2, w2, step, correction, eps, wd, keep, sign = (
         h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9],
     )  # fmt: skip
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         e = d - m[i]
         mi = m[i] + e * w1 if w1 < c1 else d - e * c1
@@ -37,23 +50,15 @@ def _adam(p: Any, g: Any, m: Any, v: Any, h: Any) -> None:
         p[i] = p[i] * keep - mi / (np.sqrt(vi) / correction + eps) * step
 
 
-@_parallel
-def adam(p: Any, g: Any, m: Any, v: Any, h: Any) -> None:
-    """Adam and AdamW; `h` as `Adam._scalars` returns it."""
-    if p.size < PARALLEL_FROM:
-        _adam(p, g, m, v, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _adam(p[s], g[s], m[s], v[s], h)
-
-
-@_serial
-def _adam_amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, h: Any) -> None:
+@_by_blocks
+def adam_amsgrad(first, last, p, g, m, v, top, h):  # type: ignore[no-untyped-def]
+    """Adam and AdamW with the running maximum of the second moment."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, m, v, top = p[s], g[s], m[s], v[s], top[s]
     w1, c1, b2, w2, step, correction, eps, wd, keep, sign = (
         h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9],
     )  # fmt: skip
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         e = d - m[i]
         mi = m[i] + e * w1 if w1 < c1 else d - e * c1
@@ -67,81 +72,49 @@ def _adam_amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, h: Any) -> None:
         p[i] = p[i] * keep - mi / (np.sqrt(t) / correction + eps) * step
 
 
-@_parallel
-def adam_amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, h: Any) -> None:
-    """Adam and AdamW with the running maximum of the second moment."""
-    if p.size < PARALLEL_FROM:
-        _adam_amsgrad(p, g, m, v, top, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _adam_amsgrad(p[s], g[s], m[s], v[s], top[s], h)
-
-
-@_serial
-def _sgd(p: Any, g: Any, h: Any) -> None:
+@_by_blocks
+def sgd(first, last, p, g, h):  # type: ignore[no-untyped-def]
+    """SGD without momentum."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g = p[s], g[s]
     lr, wd, sign = h[0], h[1], h[2]
-    for i in range(p.size):
+    for i in range(len(p)):
         p[i] -= (g[i] * sign + p[i] * wd) * lr
 
 
-@_parallel
-def sgd(p: Any, g: Any, h: Any) -> None:
-    """SGD without momentum."""
-    if p.size < PARALLEL_FROM:
-        _sgd(p, g, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _sgd(p[s], g[s], h)
-
-
-@_serial
-def _sgd_momentum(p: Any, g: Any, buf: Any, h: Any) -> None:
+@_by_blocks
+def sgd_momentum(first, last, p, g, buf, h):  # type: ignore[no-untyped-def]
+    """SGD with momentum, Nesterov's too."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, buf = p[s], g[s], buf[s]
     lr, wd, sign, keep, take, direct, through = h[0], h[1], h[2], h[3], h[4], h[5], h[6]
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         b = buf[i] * keep + d * take
         buf[i] = b
         p[i] -= (d * direct + b * through) * lr
 
 
-@_parallel
-def sgd_momentum(p: Any, g: Any, buf: Any, h: Any) -> None:
-    """SGD with momentum, Nesterov's too."""
-    if p.size < PARALLEL_FROM:
-        _sgd_momentum(p, g, buf, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _sgd_momentum(p[s], g[s], buf[s], h)
-
-
-@_serial
-def _rmsprop(p: Any, g: Any, v: Any, h: Any) -> None:
+@_by_blocks
+def rmsprop(first, last, p, g, v, h):  # type: ignore[no-untyped-def]
+    """RMSprop without momentum, not centered."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, v = p[s], g[s], v[s]
     lr, alpha, w, eps, wd, sign = h[0], h[1], h[2], h[3], h[4], h[5]
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         vi = v[i] * alpha + d * w * d
         v[i] = vi
         p[i] -= d / (np.sqrt(vi) + eps) * lr
 
 
-@_parallel
-def rmsprop(p: Any, g: Any, v: Any, h: Any) -> None:
-    """RMSprop without momentum, not centered."""
-    if p.size < PARALLEL_FROM:
-        _rmsprop(p, g, v, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _rmsprop(p[s], g[s], v[s], h)
-
-
-@_serial
-def _rmsprop_momentum(p: Any, g: Any, v: Any, buf: Any, h: Any) -> None:
+@_by_blocks
+def rmsprop_momentum(first, last, p, g, v, buf, h):  # type: ignore[no-untyped-def]
+    """RMSprop with momentum, not centered."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, v, buf = p[s], g[s], v[s], buf[s]
     lr, alpha, w, eps, wd, sign, momentum = h[0], h[1], h[2], h[3], h[4], h[5], h[6]
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         vi = v[i] * alpha + d * w * d
         v[i] = vi
@@ -150,64 +123,41 @@ def _rmsprop_momentum(p: Any, g: Any, v: Any, buf: Any, h: Any) -> None:
         p[i] -= b * lr
 
 
-@_parallel
-def rmsprop_momentum(p: Any, g: Any, v: Any, buf: Any, h: Any) -> None:
-    """RMSprop with momentum, not centered."""
-    if p.size < PARALLEL_FROM:
-        _rmsprop_momentum(p, g, v, buf, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _rmsprop_momentum(p[s], g[s], v[s], buf[s], h)
-
-
-@_serial
-def _adagrad(p: Any, g: Any, total: Any, h: Any) -> None:
+@_by_blocks
+def adagrad(first, last, p, g, total, h):  # type: ignore[no-untyped-def]
+    """Adagrad."""
+    s = slice(first * BLOCK, last * BLOCK)
+    p, g, total = p[s], g[s], total[s]
     lr, eps, wd, sign = h[0], h[1], h[2], h[3]
-    for i in range(p.size):
+    for i in range(len(p)):
         d = g[i] * sign + p[i] * wd
         t = total[i] + d * d
         total[i] = t
         p[i] -= d / (np.sqrt(t) + eps) * lr
 
 
-@_parallel
-def adagrad(p: Any, g: Any, total: Any, h: Any) -> None:
-    """Adagrad."""
-    if p.size < PARALLEL_FROM:
-        _adagrad(p, g, total, h)
-        return
-    for b in prange((p.size + BLOCK - 1) // BLOCK):
-        s = slice(b * BLOCK, min(b * BLOCK + BLOCK, p.size))
-        _adagrad(p[s], g[s], total[s], h)
+@kernel()
+def _scale(first, last, x, factor, bad):  # type: ignore[no-untyped-def]
+    for b in range(first, last):
+        block = x[b * BLOCK : (b + 1) * BLOCK]
+        found = np.int32(0)
+        for i in range(len(block)):
+            y = block[i] * factor
+            block[i] = y
+            # y * 0 is 0 or NaN. An integer collects it in vector code, a branch or a float not.
+            found |= np.int32(y * 0 != 0)
+        bad[b] = found
 
 
-@_serial
-def _scale(x: Any, factor: Any) -> bool:
-    """Multiplies `x`; True if every product is finite."""
-    bad = np.int32(0)
-    for i in range(x.size):
-        y = x[i] * factor
-        x[i] = y
-        # y * 0 is 0 or NaN. An integer that collects it vectorises, a branch or a float does not.
-        bad |= np.int32(y * 0 != 0)
-    return bool(bad == 0)
-
-
-@_parallel
 def scale(x: Any, factor: Any) -> bool:
     """Multiplies `x` by `factor` in place and says whether every product is finite."""
-    if x.size < PARALLEL_FROM:
-        return bool(_scale(x, factor))
-    bad = 0
-    for b in prange((x.size + BLOCK - 1) // BLOCK):
-        if not _scale(x[b * BLOCK : min(b * BLOCK + BLOCK, x.size)], factor):
-            bad += 1
-    return bad == 0
+    bad = np.empty(-(-x.size // BLOCK), np.int32)
+    _scale(len(bad), x, factor, bad)
+    return not bad.any()
 
 
-@_serial
-def _sum_squares(x: Any) -> float:
+@njit(cache=True, error_model="numpy", nogil=True)
+def _sum_squares(x):  # type: ignore[no-untyped-def]
     """The float64 sum of squares, over `LANES` running sums that the caller's rule fixes."""
     lanes = np.zeros(LANES)
     whole = x.size // LANES * LANES
@@ -223,15 +173,15 @@ def _sum_squares(x: Any) -> float:
         width //= 2
         for k in range(width):
             lanes[k] += lanes[k + width]
-    return float(lanes[0])
+    return lanes[0]
 
 
-@_parallel
+@kernel()
+def _sums_of_squares(first, last, x, starts, stops, out):  # type: ignore[no-untyped-def]
+    for b in range(first, last):
+        out[b] = _sum_squares(x[starts[b] : stops[b]])
+
+
 def sum_squares(x: Any, starts: Any, stops: Any, out: Any) -> None:
     """`out[b]` becomes the float64 sum of squares of `x[starts[b]:stops[b]]`."""
-    if x.size < PARALLEL_FROM:
-        for b in range(starts.size):
-            out[b] = _sum_squares(x[starts[b] : stops[b]])
-        return
-    for b in prange(starts.size):
-        out[b] = _sum_squares(x[starts[b] : stops[b]])
+    _sums_of_squares(len(starts), x, starts, stops, out)

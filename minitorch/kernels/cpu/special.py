@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import kernel
+from .kernel import kernel
 
 
 @kernel()
-def _erf(x, y):  # type: ignore[no-untyped-def]
-    for i in prange(x.size):
+def _erf(first, last, x, y):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         y[i] = math.erf(x[i])
 
 
@@ -22,5 +21,5 @@ def erf(a: Any) -> Any:
     wide = a.astype(np.float32) if a.dtype.itemsize == 2 else a
     flat = np.ascontiguousarray(wide).reshape(-1)
     y = np.empty_like(flat)
-    _erf(flat, y)
+    _erf(flat.size, flat, y)
     return y.reshape(a.shape).astype(a.dtype, copy=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.monitor import refuse
-from minitorch.errors import ArgumentError, CheckpointError
+from minitorch.errors import ArgumentError, CheckpointError, TrainerError, listed
 from minitorch.nn import Module, Parameter
 from minitorch.nn.normalization import _BatchNorm
 
@@ -202,6 +202,23 @@ class BaseFinetuning(Callback):
             if len(optimizer.param_groups) > before:
                 optimizer.name_parameters(module.named_parameters())
                 _tell_schedules(trainer, optimizer, before)
+                self._check_owner(trainer, module, optimizer, before)
+
+    def _check_owner(
+        self, trainer: Trainer, module: TaskModule, optimizer: Optimizer, before: int
+    ) -> None:
+        """What thawed has one optimizer; in manual optimization the task may mean it."""
+        others = [other for other in trainer.optimizers if other is not optimizer]
+        held = {id(p) for other in others for p in _parameters(other)}
+        added = [p for group in optimizer.param_groups[before:] for p in group["params"]]
+        names = {id(p): name for name, p in module.named_parameters()}
+        twice = [names.get(id(p), "one") for p in added if id(p) in held]
+        if twice and module.automatic_optimization:
+            raise TrainerError(
+                f"{type(self).__name__}: each parameter belongs to one optimizer. Got "
+                f"{listed(twice)} in two of them. Add what thaws to one: finetune_function is told "
+                "for which optimizer it is called."
+            )
 
     # State.
 
@@ -223,6 +240,10 @@ class BaseFinetuning(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._trainable, self._groups = state_dict["trainable"], state_dict["groups"]
+
+
+def _parameters(optimizer: Optimizer) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 def _tell_schedules(trainer: Trainer, optimizer: Optimizer, before: int) -> None:
@@ -256,6 +277,9 @@ def _extend(schedule: Any, optimizer: Optimizer) -> None:
 
 class BackboneFinetuning(BaseFinetuning):
     """Trains everything but `module.backbone` first, then the backbone at a rate that grows.
+
+    With several optimizers the backbone thaws in the one that holds it, at the rate that it has
+    there.
 
     Args:
         unfreeze_backbone_at_epoch: First epoch in which the backbone trains.
@@ -314,10 +338,19 @@ class BackboneFinetuning(BaseFinetuning):
 
     def finetune_function(self, module: TaskModule, epoch: int, optimizer: Optimizer) -> None:
         backbone: Any = module.backbone
+        if not self._is_for(optimizer, backbone):
+            return
         current = optimizer.param_groups[0]["lr"]
         if epoch == self.unfreeze_backbone_at_epoch:
             first = self.backbone_initial_lr
             first = current * self.backbone_initial_ratio_lr if first is None else first
+            held = {id(p) for p in _parameters(optimizer)}
+            several = self._trainer is not None and len(self._trainer.optimizers) > 1
+            if several and all(id(p) in held for p in backbone.parameters()):
+                parts = self.flatten_modules(backbone)  # which have their own rate there
+                rests = () if self.train_bn else _BatchNorm
+                self.make_trainable([part for part in parts if not isinstance(part, rests)])
+                return
             self.previous_backbone_lr = first
             self.unfreeze_and_add_param_group(
                 backbone,
@@ -336,6 +369,21 @@ class BackboneFinetuning(BaseFinetuning):
             optimizer.param_groups[-1]["lr"] = following
             self.previous_backbone_lr = following
             self._show(current, following)
+
+    def _is_for(self, optimizer: Optimizer, backbone: Module) -> bool:
+        """Whether the backbone joins this optimizer; of several, one must hold it already."""
+        trainer = self._trainer
+        if trainer is None or len(trainer.optimizers) == 1:
+            return True
+        own = {id(p) for p in backbone.parameters()}
+        holders = [o for o in trainer.optimizers if any(id(p) in own for p in _parameters(o))]
+        if not holders:
+            raise TrainerError(
+                "BackboneFinetuning: with several optimizers one of them holds the backbone. Got "
+                f"{len(trainer.optimizers)} without it. Pass self.backbone.parameters() to the "
+                "one that shall train it, or derive from BaseFinetuning."
+            )
+        return optimizer is holders[0]
 
     def _show(self, current: float, backbone: float) -> None:
         if self.verbose and self._trainer is not None:

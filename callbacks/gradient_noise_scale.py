@@ -56,9 +56,12 @@ class GradientNoiseScale(Callback):
         if not isinstance(self.decay, int | float) or not 0 <= self.decay < 1:
             _refuse("decay must be in [0, 1)", repr(self.decay))
         if len(trainer.optimizers) != 1 or not module.automatic_optimization:
+            automatic = "automatic" if module.automatic_optimization else "manual"
             _refuse(
                 "it measures the one optimizer of automatic optimization",
-                f"{len(trainer.optimizers)} optimizers",
+                f"{len(trainer.optimizers)} optimizers of {automatic} optimization",
+                " Losses of several have gradients of different noise: measure a task with one of "
+                "them, or leave the callback out.",
             )
         if trainer.accumulation.batches < 2:
             _refuse(

@@ -116,6 +116,10 @@ class ProgressBar(Callback):
 
     def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
         now = time.perf_counter()
+        status, reason = trainer.ending or ("", "")
+        if self._first_batch and status == "completed":
+            trainer.print(f"Trainer: nothing was left to do: {reason}.")
+            return
         cut = trainer.position.batch > 0
         if cut:
             self._write_epoch(trainer, now)
@@ -133,10 +137,10 @@ class ProgressBar(Callback):
         epoch, batch = self._place
         self._pace.tick(position.batches, now)
         time_text = clock(now - self._run_began) if ended else self._eta(trainer, now)
-        metrics = self.metrics_text(trainer.progress_bar_metrics)
+        metrics = self.metrics_text(trainer.metric_log.bar(current=ended))
         tail = {
             "note": note,
-            "speed": rate_text(self._pace.per_second),
+            "speed": rate_text(self._pace.per_second) if self._pace.per_second or not ended else "",
             "time": time_text,
             "metrics": metrics,
         }
@@ -155,7 +159,9 @@ class ProgressBar(Callback):
             clock(now - self._epoch_began),
             rate_text(self._pace.per_second),
             self._eta(trainer, now),
-            self.metrics_text(trainer.progress_bar_metrics, of_epoch=trainer.position.epoch_done),
+            self.metrics_text(
+                trainer.metric_log.bar(current=True), of_epoch=trainer.position.epoch_done
+            ),
         ]
         self._display.line(joined(parts))
 
@@ -250,7 +256,8 @@ class ProgressBar(Callback):
 
 
 def _epoch_label(trainer: Trainer, epoch: int) -> str:
-    return f"Epoch {epoch + 1}" + ("" if trainer.max_epochs == -1 else f"/{trainer.max_epochs}")
+    """Counted from 0, as in messages, file names and loggers."""
+    return f"Epoch {epoch}" + ("" if trainer.max_epochs == -1 else f"/{trainer.max_epochs - 1}")
 
 
 def _total(counts: list[float]) -> int | None:

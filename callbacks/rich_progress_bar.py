@@ -42,7 +42,7 @@ class RichProgressBarTheme:
 class RichProgressBar(ProgressBar):
     """The progress line in colours; `pip install "minitorch-trainer[rich]"`.
 
-        Epoch 3/10 ━━━━━━━━╸━━━━━━━━━━━ 210/500 17.3 it/s ETA 1:30 train/loss=0.5213
+        Epoch 2/9 ━━━━━━━━╸━━━━━━━━━━━ 210/500 17.3 it/s ETA 1:30 train/loss=0.5213
 
     What the program prints appears above the line. `ProgressBar` explains what it says; without
     a terminal there is one plain line for each epoch.

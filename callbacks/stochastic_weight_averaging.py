@@ -70,7 +70,7 @@ class StochasticWeightAveraging(WeightAveraging):
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage == "fit":
             self._check()
-            self._begun = False
+            self._begun, self._groups = False, None
         super().setup(trainer, module, stage)
 
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
@@ -114,16 +114,20 @@ class StochasticWeightAveraging(WeightAveraging):
 
     def _begin(self, trainer: Trainer) -> None:
         [optimizer] = trainer.optimizers
+        rates, count = self.swa_lrs, len(optimizer.param_groups)
+        if isinstance(rates, list) and self._groups is not None:
+            rates = rates + [rates[0]] * (count - self._groups)  # these have thawed since it began
+        self._groups = count if self._groups is None else self._groups
         options = self.annealing_epochs, self.annealing_strategy
-        schedule = SWALR(optimizer, self.swa_lrs, *options)
+        schedule = SWALR(optimizer, rates, *options)
         trainer.lr_scheduler_configs[:] = [LRSchedulerConfig(schedule, name="SWALR")]
 
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "begun": self._begun}
+        return {**super().state_dict(), "begun": self._begun, "groups": self._groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
-        self._begun = state_dict["begun"]
+        self._begun, self._groups = state_dict["begun"], state_dict["groups"]
 
 
 def _is_rate(rate: Any) -> bool:

@@ -9,7 +9,7 @@ from minitorch.callbacks.progress_display import Display, LineDisplay, LiveDispl
 class TQDMProgressBar(ProgressBar):
     """Shows progress in one line: epoch, batch, speed, time left for the whole run, metrics.
 
-        Epoch 3/10  42%|████████            | 210/500, 17.3 it/s, ETA 1:30, train/loss=0.5213
+        Epoch 2/9  42%|████████            | 210/500, 17.3 it/s, ETA 1:30, train/loss=0.5213
 
     It is the default; `ProgressBar` explains what it says, in terminals, notebooks and log files.
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
+
+
+def missing(package: str, name: str, known: Iterable[str]) -> str:
+    """The text of an AttributeError, with the name that was probably meant."""
+    text = f"module {package!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        return text
+    near = difflib.get_close_matches(name, {*known, *vars(sys.modules[package])}, n=1, cutoff=0.75)
+    return f"{text}. Did you mean {near[0]!r}?" if near else text
 
 
 def lazy(
@@ -28,7 +38,7 @@ def lazy(
         if name in whole:
             return importlib.import_module(f"{package}.{name}")
         if name not in holder_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(missing(package, name, {*holder_of, *whole}))
         value = getattr(importlib.import_module(f"{package}.{holder_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value

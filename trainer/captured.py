@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import warnings
 from collections.abc import Callable
@@ -33,6 +34,15 @@ def captured_step(trainer: Trainer) -> Callable[..., Any]:
             trainer.checks.warn(CHECK, text.replace("compile:", "Trainer(compile=True):", 1))
         else:
             warnings.warn(text, CaptureWarning, stacklevel=3)
+
+    if inspect.isgeneratorfunction(step):
+        report(
+            "compile: a captured step returns its losses. Got "
+            f"{type(trainer.module).__name__}.training_step, which yields them and runs eagerly. "
+            "Return them as a dict of names where no loss needs the update of another, or leave "
+            "compile away."
+        )
+        return step
 
     @functools.wraps(step)
     def _with_index(batch: Any, batch_idx: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback
-from minitorch.errors import ArgumentError
+from minitorch.errors import ArgumentError, describe
 from minitorch.trainer.cli_parser import CLIParser, Namespace
 from minitorch.trainer.data_module import DataModule
 from minitorch.trainer.seeding import seed_everything
@@ -293,8 +293,23 @@ class TrainerCLI:
         if before is not None:
             before()
         self.result = getattr(self.trainer, name)(self.model, datamodule=self.datamodule, **options)
+        if name == "predict":
+            self._tell_predictions()
         if after is not None:
             after()
+
+    def _tell_predictions(self) -> None:
+        """One line about what came: the command would end without a word."""
+        trainer, batches = self.trainer, self.result
+        if batches is None:
+            return
+        one = trainer.num_predict_batches
+        many = batches if len(one) > 1 else [batches]
+        first = many[0][0] if many and many[0] else None
+        trainer.print(
+            f"predict: {sum(map(len, many))} batches, the first {describe(first)}. "
+            "PredictionWriter in trainer.callbacks writes them to a file; cli.result has them."
+        )
 
 
 CLI = TrainerCLI

@@ -6,10 +6,25 @@ import signal
 import sys
 import threading
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minitorch.trainer.trainer import Trainer
 
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 _REASONS = {signal.SIGINT: "Ctrl-C was pressed", signal.SIGTERM: "SIGTERM was received"}
+
+
+def cut_short(trainer: Trainer, stage: str) -> str:
+    """What a run that stopped at once has left, for a note at the KeyboardInterrupt."""
+    if stage != "fit":
+        return f"Trainer.{stage}: stopped at once; nothing was changed."
+    if not trainer.fitted or not trainer.position.batches:
+        return "Trainer.fit: stopped before the first batch was done."
+    return (
+        f"Trainer.fit: stopped at once, after {trainer.position.global_step} updates; the module "
+        "has their weights. The first Ctrl-C ends a run in order and saves what is to be saved."
+    )
 
 
 class Interrupt:

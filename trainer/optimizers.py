@@ -11,6 +11,7 @@ from minitorch.callbacks.core.schedules import LRSchedulerConfig
 from minitorch.callbacks.monitor import contradicts
 from minitorch.errors import TrainerError, describe, listed
 from minitorch.trainer import preflight
+from minitorch.trainer.options import explain_option
 from minitorch.trainer.several import Named
 
 if TYPE_CHECKING:
@@ -51,7 +52,11 @@ def configure(module: TaskModule) -> tuple[list[Optimizer], list[LRSchedulerConf
             "that takes optimizer_idx. Return a dict of names from configure_optimizers, and "
             'write `yield "generator", loss` for each in training_step.'
         )
-    returned = module.configure_optimizers()
+    try:
+        returned = module.configure_optimizers()
+    except TypeError as error:
+        explain_option(error)
+        raise
     if returned is None and module.automatic_optimization:
         raise TrainerError(
             f"configure_optimizers: it must return {FORMS}. Got None. Add the return statement, or "
@@ -117,7 +122,7 @@ def _read_dict(entry: Mapping[str, Any]) -> tuple[list[Optimizer], list[LRSchedu
     if "optimizer" not in entry:
         raise TrainerError(
             'configure_optimizers: the dict needs the key "optimizer". '
-            f"Got {', '.join(map(repr, entry))}."
+            f"Got {', '.join(map(repr, entry)) or 'an empty dict'}."
         )
     _check_optimizer(entry["optimizer"])
     scheduler = entry.get("lr_scheduler")

@@ -17,6 +17,7 @@ from minitorch.trainer import (
     checkpoint,
     finding,
     graph,
+    never_due,
     optimizers,
     phase,
     plan,
@@ -29,7 +30,7 @@ from minitorch.trainer import (
 )
 from minitorch.trainer.checks import Checks
 from minitorch.trainer.data_module import DataModule, prepare
-from minitorch.trainer.interrupt import Interrupt
+from minitorch.trainer.interrupt import Interrupt, cut_short
 from minitorch.trainer.result import FitResult
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.task import TaskModule, overrides
@@ -159,6 +160,7 @@ class Run:
             preflight.check_decay(trainer)
             preflight.check_last_batch(trainer, module)
             preflight.check_splits(trainer, module)
+            never_due.check(trainer)
             weights.check_loads(trainer, module)
             weights.check_ties(trainer, module)
         conflicts.check(trainer.callbacks)
@@ -274,6 +276,8 @@ class Run:
             trainer.progress.close_cut(trainer)
             trainer.batch_was_cut = True
         trainer.saving = Saving.NOW
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(cut_short(trainer, self.stage))
         if self._began:
             if cause is not None:
                 self._call_all(trainer.events.on_exception, (cause,), later)

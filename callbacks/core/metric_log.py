@@ -68,7 +68,6 @@ class MetricLog(MetricReading, Callback):
         self._table: Table = {}
         self._every = 50
         self._flushed = 0
-        self._epoch_start = 0
         self._stamp = 0
         self._window = 0
         self._kept: list[tuple[Metric, dict[str, Any]]] = []

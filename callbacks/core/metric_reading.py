@@ -18,6 +18,7 @@ class MetricReading:
         self._tables: dict[str, Table] = {}
         self._alone: dict[str, Table] | None = None
         self._phase = ""
+        self._epoch_start = 0
 
     def _seen(self) -> dict[str, Table]:
         return self._tables if self._alone is None else self._alone
@@ -48,12 +49,17 @@ class MetricReading:
     def _at_epoch_end(self) -> bool:
         return self.scope is not None and not self.scope.steps
 
-    def bar(self) -> dict[str, float]:
-        """Latest values of what was logged with prog_bar=True."""
+    def bar(self, *, current: bool = False) -> dict[str, float]:
+        """Latest values of what was logged with prog_bar=True.
+
+        Args:
+            current: Without validations of earlier epochs.
+        """
         found: dict[str, float] = {}
-        for table in self._seen().values():
+        for phase, table in self._seen().items():
             for name, metric in table.items():
-                if metric.to_bar:
+                old = current and phase == "validation" and metric.step <= self._epoch_start
+                if metric.to_bar and not old:
                     self._read(name, metric, running=True, into=found)
                     if metric.implied:
                         found.pop(metric.epoch_key, None)

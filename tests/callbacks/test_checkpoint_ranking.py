@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
 import stat
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,8 +127,14 @@ def test_folder_that_cannot_be_written_is_refused(
         ArgumentError, match=r"^Backup: place must be a folder .*/file is not a folder"
     ):
         check_writable(f"{file}{below}", "Backup", "place")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(ArgumentError, match=r"is not writable. Pass another dirpath."):
+
+    def refuse(**options: Any) -> str:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(
+        ArgumentError, match=r"not writable \(Read-only file system\). Pass another dirpath."
+    ):
         check_writable(f"{tmp_path}{below}", "Backup")
 
 

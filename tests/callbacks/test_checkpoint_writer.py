@@ -13,7 +13,7 @@ from scripted_tasks import Fails, Scripted, fit
 
 import minitorch as mt
 from minitorch.callbacks import BackupAndRestore, Callback, ModelCheckpoint
-from minitorch.errors import CheckpointError
+from minitorch.errors import ArgumentError, CheckpointError
 from minitorch.io import load_tree
 from minitorch.loggers import CSVLogger
 
@@ -208,3 +208,9 @@ def test_scores_as_yaml(tmp_path: Path) -> None:
     empty = ModelCheckpoint(tmp_path)
     empty.to_yaml()
     assert yaml.safe_load((tmp_path / "best_k_models.yaml").read_text()) == {}
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux has a folder without room")
+def test_folder_that_permissions_do_not_tell_of() -> None:
+    with pytest.raises(ArgumentError, match=r"Got /proc/nope, but /proc is not writable \("):
+        fit(Scripted([1]), ModelCheckpoint("/proc/nope"), max_epochs=1)

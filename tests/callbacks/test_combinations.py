@@ -131,6 +131,22 @@ def test_a_thawed_backbone_takes_part_in_the_averaged_rate() -> None:
     assert (result.status, second["swa_lr"]) == ("completed", first["swa_lr"])
 
 
+def test_rates_of_an_average_that_began_before_the_thaw_are_resumed(tmp_path: Path) -> None:
+    def make() -> list[Any]:
+        return [
+            BackboneFinetuning(unfreeze_backbone_at_epoch=1),
+            StochasticWeightAveraging(swa_lrs=[0.02], swa_epoch_start=1, annealing_epochs=2),
+        ]
+
+    mt.manual_seed(1)
+    whole = Parts()
+    result = train(whole, *make())
+    for batches in (3, BATCHES + 2, 2 * BATCHES + 1):
+        again, resumed = cut(Parts, make, batches, tmp_path / f"{batches}.ckpt")
+        assert resumed.history == result.history
+        assert_equal(values(again), values(whole))
+
+
 class Estimated(Normed):
     """Two optimizers, whose losses are yielded."""
 

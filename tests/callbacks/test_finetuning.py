@@ -12,7 +12,7 @@ from scripted_tasks import Linear, Spy, fit
 
 from minitorch import nn, optim
 from minitorch.callbacks import BackboneFinetuning, BaseFinetuning
-from minitorch.errors import ArgumentError
+from minitorch.errors import ArgumentError, TrainerError
 
 
 class Pretrained(Linear):
@@ -171,6 +171,39 @@ def test_helpers() -> None:
     assert all(p.requires_grad for p in block.parameters())
 
 
+class Named(Pretrained):
+    """The backbone has an optimizer of its own, or none."""
+
+    held = True
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return dict.fromkeys(self.trainer.named, self.loss(batch))
+
+    def configure_optimizers(self) -> Any:
+        extra = nn.Parameter(self.linear.bias.detach().clone())
+        self.linear.bias = extra
+        second = self.backbone.parameters() if self.held else [self.linear.bias]
+        first = self.linear.parameters() if self.held else [self.linear.weight]
+        return {"head": optim.SGD(first, lr=0.1), "other": optim.SGD(second, lr=0.01)}
+
+
+def test_a_backbone_with_an_optimizer_of_its_own_thaws_there() -> None:
+    groups = Spy(
+        "on_train_epoch_end",
+        lambda t: [[(g["lr"], len(g["params"])) for g in o.param_groups] for o in t.optimizers],
+    )
+    ends = Spy("on_train_epoch_end", snapshot)
+    result = fit(Named(), BackboneFinetuning(1, train_bn=False), groups, ends, max_epochs=3)
+    assert groups.seen == [[[(0.1, 2)], [(0.01, 4)]]] * 3
+    changed = moved(ends.seen[0], ends.seen[1])
+    assert ("backbone.0.weight" in changed, "backbone.1.weight" in changed) == (True, False)
+    assert result.warnings == ()
+
+
+def _thaw_in_all(self: Any, module: Any, epoch: int, optimizer: Any) -> None:
+    self.unfreeze_and_add_param_group(module.backbone, optimizer)
+
+
 WRONG: dict[str, tuple[Any, Any, type[Exception], str]] = {
     "no backbone": (Linear, lambda: BackboneFinetuning(1), ArgumentError, "attribute `backbone`"),
     "epoch": (
@@ -185,6 +218,18 @@ WRONG: dict[str, tuple[Any, Any, type[Exception], str]] = {
         type("Half", (BaseFinetuning,), {"freeze_before_training": lambda self, module: None}),
         NotImplementedError,
         "finetune_function",
+    ),
+    "no optimizer of several": (
+        type("Without", (Named,), {"held": False}),
+        lambda: BackboneFinetuning(0),
+        TrainerError,
+        "with several optimizers one of them holds the backbone. Got 2 without it",
+    ),
+    "two optimizers": (
+        Named,
+        type("Both", (Stages,), {"finetune_function": _thaw_in_all}),
+        TrainerError,
+        "each parameter belongs to one optimizer. Got backbone.0.weight",
     ),
 }
 

@@ -166,16 +166,16 @@ def run(clock: Clock, *callbacks: Callback, **options: Any) -> Any:
 TERMINAL = [
     "Sanity check  50%|██████████          | 1/2",
     "Sanity check 100%|████████████████████| 2/2",
-    "Epoch 1/2  25%|█████               | 1/4, ? it/s, loss=0.5000",
-    "Epoch 1/2  50%|██████████          | 2/4, 1 it/s, ETA 6.0s, loss=1.500",
-    "Epoch 1/2  75%|███████████████     | 3/4, 1 it/s, ETA 5.0s, loss=2.500",
-    "Epoch 1/2 100%|████████████████████| 4/4, 1 it/s, ETA 4.0s, loss=3.500",
-    "Epoch 1/2 100%|████████████████████| 4/4, validation 1/2, 1 it/s, ETA 6.7s, loss=3.500",
-    "Epoch 1/2 100%|████████████████████| 4/4, validation 2/2, 1 it/s, ETA 9.3s, loss=3.500",
-    "Epoch 2/2  25%|█████               | 1/4, 1 it/s, ETA 6.0s, loss=0.5000, val/acc=0.7500",
-    "Epoch 2/2  50%|██████████          | 2/4, 1 it/s, ETA 3.6s, loss=1.500, val/acc=0.7500",
-    "Epoch 2/2  75%|███████████████     | 3/4, 1 it/s, ETA 1.7s, loss=2.500, val/acc=0.7500",
-    "Epoch 2/2 100%|████████████████████| 4/4, 1 it/s, loss=3.500, val/acc=0.7500",
+    "Epoch 0/1  25%|█████               | 1/4, ? it/s, loss=0.5000",
+    "Epoch 0/1  50%|██████████          | 2/4, 1 it/s, ETA 6.0s, loss=1.500",
+    "Epoch 0/1  75%|███████████████     | 3/4, 1 it/s, ETA 5.0s, loss=2.500",
+    "Epoch 0/1 100%|████████████████████| 4/4, 1 it/s, ETA 4.0s, loss=3.500",
+    "Epoch 0/1 100%|████████████████████| 4/4, validation 1/2, 1 it/s, ETA 6.7s, loss=3.500",
+    "Epoch 0/1 100%|████████████████████| 4/4, validation 2/2, 1 it/s, ETA 9.3s, loss=3.500",
+    "Epoch 1/1  25%|█████               | 1/4, 1 it/s, ETA 6.0s, loss=0.5000, val/acc=0.7500",
+    "Epoch 1/1  50%|██████████          | 2/4, 1 it/s, ETA 3.6s, loss=1.500, val/acc=0.7500",
+    "Epoch 1/1  75%|███████████████     | 3/4, 1 it/s, ETA 1.7s, loss=2.500, val/acc=0.7500",
+    "Epoch 1/1 100%|████████████████████| 4/4, 1 it/s, loss=3.500, val/acc=0.7500",
 ]
 
 
@@ -184,7 +184,7 @@ def test_golden_terminal(clock: Clock, screen: Screen) -> None:
     run(clock, watch, max_epochs=2)
     assert watch.seen[: len(TERMINAL)] == TERMINAL
     assert screen.lines == [
-        "Epoch 2/2 100%|████████████████████| 4/4, 1 it/s, 0:16, loss=3.500, val/acc=0.7500"
+        "Epoch 1/1 100%|████████████████████| 4/4, 1 it/s, 0:16, loss=3.500, val/acc=0.7500"
     ]
     assert screen.column_is_zero
 
@@ -192,7 +192,7 @@ def test_golden_terminal(clock: Clock, screen: Screen) -> None:
 def test_a_line_for_each_epoch_on_request(clock: Clock, screen: Screen) -> None:
     run(clock, bar=TQDMProgressBar(leave=True), max_epochs=3)
     lines = screen.lines
-    assert [line[:9] for line in lines] == ["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"]
+    assert [line[:9] for line in lines] == ["Epoch 0/2", "Epoch 1/2", "Epoch 2/2"]
     assert all("100%" in line and "4/4" in line for line in lines)
 
 
@@ -205,13 +205,13 @@ def test_long_lines_are_cut_not_wrapped(clock: Clock, screen: Screen) -> None:
     quiet(enable_progress_bar=True, max_epochs=2).fit(Long(clock), loader())
     [line] = screen.lines
     assert len(line) <= COLUMNS
-    assert line.startswith("Epoch 2/2 100%")
+    assert line.startswith("Epoch 1/1 100%")
 
 
 LOG_FILE = """\
-Epoch 1/3: 4 batches, 8.0s, 1 it/s, ETA 0:19, val/acc=0.7500, loss=3.500
-Epoch 2/3: 4 batches, 8.0s, 1 it/s, ETA 8.6s, val/acc=0.7500, loss=3.500
-Epoch 3/3: 4 batches, 8.0s, 1 it/s, val/acc=0.7500, loss=3.500
+Epoch 0/2: 4 batches, 8.0s, 1 it/s, ETA 0:19, val/acc=0.7500, loss=3.500
+Epoch 1/2: 4 batches, 8.0s, 1 it/s, ETA 8.6s, val/acc=0.7500, loss=3.500
+Epoch 2/2: 4 batches, 8.0s, 1 it/s, val/acc=0.7500, loss=3.500
 """
 
 
@@ -224,7 +224,7 @@ def test_terminal_that_tells_no_size(
     watch = Watch(screen, "on_train_batch_end")
     run(clock, watch, max_epochs=2)
     assert all("Epoch" in line and len(line) < width for line in watch.seen)
-    assert watch.seen[-1].startswith("Epoch 2/2 100%|████████| 4/4, 1 it/s, loss=3.500, val/acc")
+    assert watch.seen[-1].startswith("Epoch 1/1 100%|████████| 4/4, 1 it/s, loss=3.500, val/acc")
 
 
 def test_golden_file(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,8 +241,19 @@ def sorted_metrics(text: str) -> list[list[str]]:
 def test_epoch_that_is_cut_has_its_line(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     run(clock, max_steps=6, num_sanity_val_steps=0)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1].startswith("Epoch 2: 2 of 4 batches, 2.0s, 1 it/s")
+    assert lines[-1].startswith("Epoch 1: 2 of 4 batches, 2.0s, 1 it/s")
     assert len(lines) == 2
+    assert ["val/acc" in line for line in lines] == [True, False]  # it is of other weights
+
+
+def test_last_line_of_a_cut_epoch_has_no_earlier_validation(clock: Clock, screen: Screen) -> None:
+    watch = Watch(screen, "on_train_batch_end")
+    run(clock, watch, max_steps=6, num_sanity_val_steps=0)
+    assert "val/acc" in watch.seen[-1]
+    assert screen.lines[-1].startswith("Epoch 1")
+    assert "val/acc" not in screen.lines[-1]
+    run(clock, max_steps=1, num_sanity_val_steps=0)
+    assert "it/s" not in screen.lines[-1]  # one batch has no speed
 
 
 def test_epoch_values_in_lines_and_both_in_the_bar() -> None:
@@ -283,9 +294,9 @@ def test_unknown_lengths(clock: Clock, screen: Screen) -> None:
     trainer = quiet(watch, enable_progress_bar=True, max_steps=3, max_epochs=-1)
     trainer.fit(Task(clock), Endless())
     assert [re.sub(" +", " ", line) for line in watch.seen] == [
-        "Epoch 1 0%| | 1/?, ? it/s, loss=0.5000",
-        "Epoch 1 0%| | 2/?, 1 it/s, ETA 1.0s, loss=1.500",
-        "Epoch 1 0%| | 3/?, 1 it/s, loss=2.500",
+        "Epoch 0 0%| | 1/?, ? it/s, loss=0.5000",
+        "Epoch 0 0%| | 2/?, 1 it/s, ETA 1.0s, loss=1.500",
+        "Epoch 0 0%| | 3/?, 1 it/s, loss=2.500",
     ]
 
 
@@ -318,7 +329,7 @@ def test_redraws_are_limited_by_time_and_read_nothing_between(
     from minitorch.callbacks.core import MetricLog
 
     read = MetricLog.bar
-    monkeypatch.setattr(MetricLog, "bar", lambda self: reads.append(1) or read(self))
+    monkeypatch.setattr(MetricLog, "bar", lambda self, **o: reads.append(1) or read(self, **o))
     quiet(enable_progress_bar=True, max_epochs=1).fit(Fast(clock), loader(95))
     # a redraw each tenth of a second for 0.95 s, and one at the end
     assert 10 <= len(reads) <= 12
@@ -373,7 +384,7 @@ def test_exception_leaves_the_line_and_the_cursor_below(
         run(clock, Fails(event, 2, ZeroDivisionError()), max_epochs=2)
     print("Traceback", file=screen.stream)
     assert len(screen.lines) == 2
-    assert screen.lines[0].startswith("Epoch 1/2")
+    assert screen.lines[0].startswith("Epoch 0/1")
     assert screen.lines[1] == "Traceback"
 
 
@@ -385,7 +396,7 @@ def test_printing_goes_above_the_line(clock: Clock, screen: Screen) -> None:
     quiet(enable_progress_bar=True, max_epochs=2).fit(Talks(clock), loader(), loader(2))
     lines = screen.lines
     assert lines[:-1] == ["epoch = 0!", "epoch = 0!", "epoch = 1!"]
-    assert lines[-1].startswith("Epoch 2/2 100%")
+    assert lines[-1].startswith("Epoch 1/1 100%")
 
 
 def test_printing_into_a_file_of_its_own(clock: Clock, screen: Screen, tmp_path: Any) -> None:
@@ -416,7 +427,7 @@ def test_dumb_terminal_gets_lines(
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
     run(clock, max_epochs=2)
-    assert [line[:10] for line in screen.lines] == ["Epoch 1/2:", "Epoch 2/2:"]
+    assert [line[:10] for line in screen.lines] == ["Epoch 0/1:", "Epoch 1/1:"]
 
 
 def notebook(monkeypatch: pytest.MonkeyPatch, *, kernel: bool) -> None:
@@ -433,7 +444,7 @@ def test_notebook_without_widgets_has_one_line_on_stdout(
     out, err = capsys.readouterr()
     assert (out.count("\n"), err) == (1, "")
     assert "validation 1/2" in out
-    assert out.rstrip("\n").split("\r")[-1].startswith("Epoch 2/2 100%")
+    assert out.rstrip("\n").split("\r")[-1].startswith("Epoch 1/1 100%")
 
 
 def test_notebook_with_widgets(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,7 +473,7 @@ def test_notebook_with_widgets(clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     assert widget.shown == [
         "Sanity check 2/2",
         "reset to 4",
-        *[f"Epoch 1/1 {n}/4" for n in (1, 2, 3, 4, 4, 4, 4)],
+        *[f"Epoch 0/0 {n}/4" for n in (1, 2, 3, 4, 4, 4, 4)],
         "closed",
     ]
 

@@ -73,6 +73,17 @@ def test_auto_starts_afresh_and_goes_on(tmp_path: Path, capsys: Any) -> None:
     assert same(task, expected)
 
 
+def test_a_finished_run_says_so_in_place_of_a_bar(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(Scripted([4, 3, 2, 1]), every_epoch(tmp_path))
+    capsys.readouterr()
+    run(Scripted([]), every_epoch(tmp_path), ckpt="auto", enable_progress_bar=True)
+    out, err = capsys.readouterr()
+    assert out.endswith("Trainer: nothing was left to do: max_epochs=4 reached.\n")
+    assert "Epoch" not in err
+
+
 @pytest.mark.parametrize("asked", ["auto", "folder"])
 def test_damaged_and_foreign_files_are_skipped_by_name(asked: str, tmp_path: Path) -> None:
     expected = whole()

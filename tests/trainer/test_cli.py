@@ -108,6 +108,7 @@ def test_the_other_runs(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = cli(stage, *options)
     if stage == "predict":
         assert len(run.result) == 6
+        assert "predict: 6 batches, the first f32[" in capsys.readouterr().out
     else:
         assert run.result[0].keys() == {"val"}
         assert "val" not in capsys.readouterr().out

@@ -198,6 +198,22 @@ def test_breaks_name_the_line(kind: type[Task], text: str) -> None:
         silent.fit(kind(), batches())
 
 
+class Yields(Task):
+    """Gives its loss by yield, under a name."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        yield "only", super().training_step(batch, batch_idx)
+
+    def configure_optimizers(self) -> Any:
+        return {"only": mt.optim.SGD(self.parameters(), lr=0.1)}
+
+
+def test_yielded_losses_are_told_to_be_returned() -> None:
+    trainer = Trainer(max_epochs=1, compile=True, enable_progress_bar=False)
+    with pytest.warns(PitfallWarning, match=r"Yields.training_step, which yields.*as a dict"):
+        trainer.fit(Yields(), batches())
+
+
 def test_anomaly_mode_runs_eagerly() -> None:
     a = run(Task, True, detect_anomaly=True)
     assert a[:2] == run(Task, False, detect_anomaly=True)[:2]

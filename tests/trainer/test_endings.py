@@ -99,9 +99,24 @@ def test_second_signal_raises_at_once(first: Any, second: Any, error: Any) -> No
     with pytest.raises(error) as caught:
         fit(Regression(), callbacks=end)
     assert end.ended == [error.__name__, "teardown"]
+    if error is KeyboardInterrupt:
+        [note] = caught.value.__notes__
+        assert "stopped at once, after 2 updates; the module has their weights" in note
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     if error is SystemExit:
         assert caught.value.code == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("stage", ["fit", "validate"])
+def test_interrupt_of_the_set_up_says_what_is_left(stage: str) -> None:
+    class Slow(Regression):
+        def prepare_data(self) -> None:
+            raise KeyboardInterrupt
+
+    notes = {"fit": "before the first batch was done", "validate": "nothing was changed"}
+    with pytest.raises(KeyboardInterrupt) as caught:
+        getattr(Trainer(enable_progress_bar=False), stage)(Slow(), loader())
+    assert notes[stage] in caught.value.__notes__[0]
 
 
 def test_handler_of_the_program_for_sigterm_stays() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,7 @@ OPTIMIZERS: dict[str, tuple[Any, str]] = {
     "two": (lambda m: [sgd(m), sgd(m)], r"have names.* Got 2 without. Return a dict"),
     "key": (lambda m: {"optimiser": sgd(m)}, r"unknown key 'optimiser'. Did you mean 'optimizer'"),
     "no optimizer": (lambda m: {"monitor": "x"}, r'needs the key "optimizer". Got \'monitor\''),
+    "empty dict": (lambda m: {}, r'needs the key "optimizer". Got an empty dict\.'),
     "schedule": (
         lambda m: {"optimizer": sgd(m), "lr_scheduler": "cosine"},
         r"a schedule is an object of minitorch.optim.lr_scheduler. Got str",
@@ -248,6 +250,36 @@ def test_wrong_returns_of_configure_optimizers(case: str) -> None:
     fn, message = OPTIMIZERS[case]
     with pytest.raises(TrainerError, match=message):
         fit(optimizers(fn)(), max_epochs=1)
+
+
+OPTIONS = {
+    "another library's": (
+        lambda m: mt.optim.Adam(m.parameters(), learning_rate=1),
+        "Adam has no option learning_rate. Did you mean lr[?] It takes params, lr, betas",
+    ),
+    "misspelt": (
+        lambda m: mt.optim.SGD(m.parameters(), lr=1, momentun=0.9),
+        "SGD has no option momentun. Did you mean momentum[?]",
+    ),
+    "of a schedule": (
+        lambda m: mt.optim.lr_scheduler.StepLR(sgd(m), stepsize=3),
+        "StepLR has no option stepsize. Did you mean step_size[?]",
+    ),
+    "like nothing": (
+        lambda m: mt.optim.SGD(m.parameters(), lr=1, quux=1),
+        "SGD has no option quux. It takes params, lr, momentum",
+    ),
+    "of an own class": (lambda m: Regression(quux=1), None),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_options_that_an_optimizer_does_not_have(case: str) -> None:
+    fn, message = OPTIONS[case]
+    with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+        fit(optimizers(fn)(), max_epochs=1)
+    notes = getattr(caught.value, "__notes__", [])
+    assert [bool(re.search(message, note)) for note in notes] == [True] if message else not notes
 
 
 SCHEDULES = {

@@ -83,6 +83,19 @@ def _plain_backward(g: Any, p: Any, lines: Any, target: Any, reduction: str) -> 
     return dx
 
 
+def _counted(
+    xp: Any, target: Any, weight: Any, ignore_index: int | None, dtype: Any
+) -> tuple[Any, Any, Any]:
+    """Which targets count, targets to look up, and the factors of their losses."""
+    if ignore_index is None:
+        kept, safe = xp.ones(target.shape, bool), target
+    else:
+        kept = target != ignore_index
+        safe = xp.where(kept, target, 0)
+    w = kept.astype(dtype) if weight is None else wide(weight)[safe] * kept
+    return kept, safe, w
+
+
 def _forward(
     x: Any,
     target: Any,
@@ -98,18 +111,15 @@ def _forward(
     kernels = load_for("loss", rows, kinds="f")
     if kernels is None and _plain(weight, ignore_index, reduction, label_smoothing):
         return _plain_forward(xp, rows, t, reduction, x.dtype)
-    kept = t == t if ignore_index is None else t != ignore_index
-    safe = xp.where(kept, t, 0)
+    kept, safe, w = _counted(xp, t, weight, ignore_index, rows.dtype)
     if kernels is not None:
-        lse = kernels.log_sum_exp(rows)
+        lse, loss = kernels.cross_entropy(rows, safe, w)
     else:
         top = rows.max(1, keepdims=True)
         lse = xp.log(xp.exp(rows - top).sum(1, keepdims=True)) + top
-    w = kept.astype(rows.dtype) if weight is None else wide(weight)[safe] * kept
-    picked = xp.take_along_axis(rows, safe[:, None], 1)
-    loss = (lse - picked)[:, 0]
-    # An ignored row may hold inf or NaN; it must not reach the sum.
-    loss = xp.where(kept, loss, 0) * w
+        picked = xp.take_along_axis(rows, safe[:, None], 1)
+        # An ignored row may hold inf or NaN; it must not reach the sum.
+        loss = xp.where(kept, (lse - picked)[:, 0], 0) * w
     if label_smoothing:
         spread = lse - rows if weight is None else (lse - rows) * wide(weight)
         spread = xp.where(kept, spread.sum(1), 0)

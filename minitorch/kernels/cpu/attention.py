@@ -18,7 +18,7 @@ from numba.extending import register_jitable
 from .. import threads
 from .blas import available, gemm
 from .compile import FAST, kernel, part
-from .norm import exp_f32
+from .scalars import exp_f32
 from .share import take_number
 
 _F = np.float32

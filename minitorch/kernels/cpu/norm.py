@@ -1,7 +1,7 @@
 """Row kernels: softmax, log_softmax, layer_norm; and channel kernels: batch_norm.
 
-A row is a line of the last axis; rows are shared out with prange, so results do not depend on the
-number of threads. float32 uses a polynomial for exp that the compiler turns into vector code.
+A row is a line of the last axis; rows are shared out, so that results do not depend on the number
+of threads. float32 uses a polynomial for exp that the compiler turns into vector code.
 """
 
 from __future__ import annotations
@@ -10,109 +10,87 @@ from typing import Any
 
 import numpy as np
 from numba import prange
-from numba.extending import register_jitable
 
 from .compile import FAST, kernel
+from .kernel import kernel as rows_kernel
+from .scalars import exp_f32
 
 _F = np.float32
 
 
-@register_jitable
-def exp_f32(x):  # type: ignore[no-untyped-def]
-    """exp of a float32 that is at most 0, to 2 units in the last place.
-
-    Source: S. L. Moshier, Cephes Mathematical Library, expf, 1992.
-    """
-    z = max(x, _F(-87.3))
-    n = np.floor(z * _F(1.44269504) + _F(0.5))
-    r = z - n * _F(0.693359375) + n * _F(2.12194440e-4)
-    y = _F(1.9875691500e-4)
-    y = y * r + _F(1.3981999507e-3)
-    y = y * r + _F(8.3334519073e-3)
-    y = y * r + _F(4.1665795894e-2)
-    y = y * r + _F(1.6666665459e-1)
-    y = y * r + _F(5.0000001201e-1)
-    y = y * r * r + r + _F(1)
-    y = y * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(_F)
-    return y if x > _F(-87.3) else (_F(0) if x == x else x)
-
-
-@kernel(fastmath=FAST)
-def _softmax_f32(x, y, log):  # type: ignore[no-untyped-def]
-    rows, n = x.shape
-    for i in prange(rows):
+@rows_kernel(fastmath=FAST)
+def _softmax_f32(first, last, x, y, log):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        xs, ys = x[i], y[i]
         top = _F(-np.inf)
-        for j in range(n):
-            top = max(top, x[i, j])
+        for j in range(len(xs)):
+            top = max(top, xs[j])
         if top == _F(-np.inf):
             top = _F(0)
         total = _F(0)
-        for j in range(n):
-            e = exp_f32(x[i, j] - top)
-            y[i, j] = e
+        for j in range(len(xs)):
+            e = exp_f32(xs[j] - top)
+            ys[j] = e
             total += e
         if log:
             shift = top + _F(np.log(total))
-            for j in range(n):
-                y[i, j] = x[i, j] - shift
+            for j in range(len(xs)):
+                ys[j] = xs[j] - shift
         else:
-            for j in range(n):
-                y[i, j] /= total
+            factor = _F(1) / total
+            for j in range(len(xs)):
+                ys[j] *= factor
 
 
-@kernel()
-def _softmax_f64(x, y, log):  # type: ignore[no-untyped-def]
-    rows, n = x.shape
-    for i in prange(rows):
+@rows_kernel()
+def _softmax_f64(first, last, x, y, log):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        xs, ys = x[i], y[i]
         top = -np.inf
-        for j in range(n):
-            top = max(top, x[i, j])
+        for j in range(len(xs)):
+            top = max(top, xs[j])
         if top == -np.inf:
             top = 0.0
         total = 0.0
-        for j in range(n):
-            y[i, j] = np.exp(x[i, j] - top)
-            total += y[i, j]
-        if log:
-            shift = top + np.log(total)
-            for j in range(n):
-                y[i, j] = x[i, j] - shift
-        else:
-            for j in range(n):
-                y[i, j] /= total
+        for j in range(len(xs)):
+            ys[j] = np.exp(xs[j] - top)
+            total += ys[j]
+        shift = top + np.log(total)
+        for j in range(len(xs)):
+            ys[j] = xs[j] - shift if log else ys[j] / total
 
 
-@kernel(fastmath=FAST)
-def _softmax_backward(g, y, dx):  # type: ignore[no-untyped-def]
-    rows, n = y.shape
-    for i in prange(rows):
-        dot = y[i, 0] * 0
-        for j in range(n):
-            dot += g[i, j] * y[i, j]
-        for j in range(n):
-            dx[i, j] = y[i, j] * (g[i, j] - dot)
+@rows_kernel(fastmath=FAST)
+def _softmax_backward(first, last, g, y, dx):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        gs, ys, ds = g[i], y[i], dx[i]
+        dot = ys[0] * 0
+        for j in range(len(ys)):
+            dot += gs[j] * ys[j]
+        for j in range(len(ys)):
+            ds[j] = ys[j] * (gs[j] - dot)
 
 
-@kernel(fastmath=FAST)
-def _log_softmax_backward_f32(g, y, dx):  # type: ignore[no-untyped-def]
-    rows, n = y.shape
-    for i in prange(rows):
+@rows_kernel(fastmath=FAST)
+def _log_softmax_backward_f32(first, last, g, y, dx):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        gs, ys, ds = g[i], y[i], dx[i]
         total = _F(0)
-        for j in range(n):
-            total += g[i, j]
-        for j in range(n):
-            dx[i, j] = g[i, j] - exp_f32(y[i, j]) * total
+        for j in range(len(ys)):
+            total += gs[j]
+        for j in range(len(ys)):
+            ds[j] = gs[j] - exp_f32(ys[j]) * total
 
 
-@kernel()
-def _log_softmax_backward_f64(g, y, dx):  # type: ignore[no-untyped-def]
-    rows, n = y.shape
-    for i in prange(rows):
+@rows_kernel()
+def _log_softmax_backward_f64(first, last, g, y, dx):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        gs, ys, ds = g[i], y[i], dx[i]
         total = 0.0
-        for j in range(n):
-            total += g[i, j]
-        for j in range(n):
-            dx[i, j] = g[i, j] - np.exp(y[i, j]) * total
+        for j in range(len(ys)):
+            total += gs[j]
+        for j in range(len(ys)):
+            ds[j] = gs[j] - np.exp(ys[j]) * total
 
 
 def _as_rows(a: Any) -> Any:
@@ -122,7 +100,8 @@ def _as_rows(a: Any) -> Any:
 def _softmax(x: Any, log: bool) -> Any:
     y = np.empty(x.shape, x.dtype)
     body = _softmax_f32 if x.dtype == np.float32 else _softmax_f64
-    body(_as_rows(x), _as_rows(y), log)
+    rows = _as_rows(x)
+    body(len(rows), rows, _as_rows(y), log)
     return y
 
 
@@ -139,7 +118,8 @@ def log_softmax(x: Any) -> Any:
 def softmax_backward(g: Any, y: Any) -> Any:
     """The gradient of softmax with output y."""
     dx = np.empty(y.shape, y.dtype)
-    _softmax_backward(_as_rows(g), _as_rows(y), _as_rows(dx))
+    rows = _as_rows(g)
+    _softmax_backward(len(rows), rows, _as_rows(y), _as_rows(dx))
     return dx
 
 
@@ -148,87 +128,77 @@ def log_softmax_backward(g: Any, y: Any) -> Any:
     dx = np.empty(y.shape, y.dtype)
     float32 = y.dtype == np.float32
     body = _log_softmax_backward_f32 if float32 else _log_softmax_backward_f64
-    body(_as_rows(g), _as_rows(y), _as_rows(dx))
+    rows = _as_rows(g)
+    body(len(rows), rows, _as_rows(y), _as_rows(dx))
     return dx
 
 
 _BLOCK = 32  # rows whose sums are formed together; fixed, so that sums do not depend on threads
 
 
-@kernel(fastmath=FAST)
-def _layer_norm(x, w, b, y, mean, rstd, eps):  # type: ignore[no-untyped-def]
-    rows, n = x.shape
-    for i in prange(rows):
-        zero = x[i, 0] * 0
-        total = zero
-        for j in range(n):
-            total += x[i, j]
-        m = total / n
-        square = zero
-        for j in range(n):
-            square += (x[i, j] - m) * (x[i, j] - m)
-        r = 1 / np.sqrt(square / n + eps)
-        mean[i, 0] = m
-        rstd[i, 0] = r
-        m, r = mean[i, 0], rstd[i, 0]
-        for j in range(n):
-            y[i, j] = (x[i, j] - m) * r
-        if w.size:
-            for j in range(n):
-                y[i, j] *= w[j]
-        if b.size:
-            for j in range(n):
-                y[i, j] += b[j]
+@rows_kernel(fastmath=FAST)
+def _layer_norm(first, last, x, w, b, y, mean, rstd, eps):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        xs, ys = x[i], y[i]
+        total = xs[0] * 0
+        for j in range(len(xs)):
+            total += xs[j]
+        mean[i, 0] = total / len(xs)
+        m = mean[i, 0]  # of the dtype of x, which a quotient by a whole number is not
+        square = xs[0] * 0
+        for j in range(len(xs)):
+            square += (xs[j] - m) * (xs[j] - m)
+        rstd[i, 0] = 1 / np.sqrt(square / len(xs) + eps)
+        r = rstd[i, 0]
+        for j in range(len(xs)):
+            ys[j] = (xs[j] - m) * r * w[j] + b[j]
 
 
-@kernel(fastmath=FAST)
-def _layer_norm_backward(g, x, w, mean, rstd, dx, dw, db):  # type: ignore[no-untyped-def]
-    rows, n = x.shape
-    for block in prange(dw.shape[0]):
-        dw[block] = 0
-        db[block] = 0
-        gw = np.empty(n, x.dtype)
-        for i in range(block * _BLOCK, min(rows, (block + 1) * _BLOCK)):
-            m, r = mean[i, 0], rstd[i, 0]
-            for j in range(n):
-                gw[j] = g[i, j]
-                dw[block, j] += g[i, j] * ((x[i, j] - m) * r)
-                db[block, j] += g[i, j]
-            if w.size:
-                for j in range(n):
-                    gw[j] *= w[j]
-            total = m * 0
-            dot = m * 0
-            for j in range(n):
-                total += gw[j]
-                dot += gw[j] * ((x[i, j] - m) * r)
-            total /= n
-            dot /= n
-            shift, slope = mean[i, 0] * 0 + total, mean[i, 0] * 0 + dot
-            for j in range(n):
-                dx[i, j] = (gw[j] - shift - (x[i, j] - m) * r * slope) * r
+@rows_kernel(fastmath=FAST)
+def _layer_norm_backward(first, last, g, x, w, mean, rstd, dx, sums):  # type: ignore[no-untyped-def]
+    shares = np.empty(2, x.dtype)
+    for block in range(first, last):
+        dw, db = sums[block, 0], sums[block, 1]
+        for j in range(len(dw)):
+            dw[j] = db[j] = 0
+        for i in range(block * _BLOCK, min(len(x), (block + 1) * _BLOCK)):
+            gs, xs, ds, m, r = g[i], x[i], dx[i], mean[i, 0], rstd[i, 0]
+            total, dot = m * 0, m * 0
+            for j in range(len(xs)):
+                normal = (xs[j] - m) * r
+                dw[j] += gs[j] * normal
+                db[j] += gs[j]
+                total += gs[j] * w[j]
+                dot += gs[j] * w[j] * normal
+            shares[0], shares[1] = total / len(xs), dot / len(xs)
+            shift, slope = shares[0], shares[1]
+            for j in range(len(xs)):
+                ds[j] = (gs[j] * w[j] - shift - (xs[j] - m) * r * slope) * r
+
+
+def _line(a: Any, like: Any, missing: float) -> Any:
+    """A weight or bias in one piece; where there is none, a number that changes nothing."""
+    return np.full(like.shape[1], missing, like.dtype) if a is None else np.ascontiguousarray(a)
 
 
 def layer_norm(x: Any, w: Any, b: Any, eps: float) -> tuple[Any, Any, Any]:
     """y, mean and 1/σ of the rows of x."""
     x = np.ascontiguousarray(x)
-    none = np.empty(0, x.dtype)
     y = np.empty(x.shape, x.dtype)
     mean, rstd = np.empty((len(x), 1), x.dtype), np.empty((len(x), 1), x.dtype)
-    w, b = (none if a is None else np.ascontiguousarray(a) for a in (w, b))
-    _layer_norm(x, w, b, y, mean, rstd, x.dtype.type(eps))
+    _layer_norm(len(x), x, _line(w, x, 1), _line(b, x, 0), y, mean, rstd, x.dtype.type(eps))
     return y, mean, rstd
 
 
 def layer_norm_backward(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
     """The gradients of x, weight and bias."""
     g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
-    w = np.empty(0, x.dtype) if w is None else np.ascontiguousarray(w)
     dx = np.empty(x.shape, x.dtype)
     blocks = -(-len(x) // _BLOCK)
-    dw, db = np.empty((blocks, x.shape[1]), x.dtype), np.empty((blocks, x.shape[1]), x.dtype)
-    _layer_norm_backward(g, x, w, mean, rstd, dx, dw, db)
-    return dx, dw.sum(0), db.sum(0)
+    sums = np.empty((blocks, 2, x.shape[1]), x.dtype)
+    _layer_norm_backward(blocks, g, x, _line(w, x, 1), mean, rstd, dx, sums)
+    dw, db = sums.sum(0)
+    return dx, dw, db
 
 
 @kernel(fastmath=FAST)

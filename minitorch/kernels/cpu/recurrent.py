@@ -13,9 +13,8 @@ from numba import prange
 from numba.extending import register_jitable
 
 from .. import threads
-from .activation import _sigmoid
 from .compile import FAST, kernel, part
-from .norm import exp_f32
+from .scalars import exp_f32, logistic
 from .share import take_number
 from .tile import ROWS, multiply, panels_of
 
@@ -47,7 +46,7 @@ def _squash(row, added, tanh):  # type: ignore[no-untyped-def]
             row[j] = tanh_f32(row[j] + added[j])
     else:
         for j in range(len(row)):
-            row[j] = _sigmoid(row[j] + added[j])
+            row[j] = logistic(row[j] + added[j])[0]
 
 
 @part(fastmath=FAST)

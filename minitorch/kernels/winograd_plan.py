@@ -1,8 +1,8 @@
 """How a convolution by 3 × 3 is divided into tiles of four by four outputs, and whether to do so.
 
-A task has some rows of tiles. Where there are few weights it does all steps for them at once, and
-what is between the steps stays in the second cache; otherwise each step is done for many rows
-before the next one, so that the weights are read once. Everything follows from the shapes alone.
+Work is shared out by rows of tiles. Where there are few weights, all steps are done for a few rows
+at once, and what is between the steps stays in the second cache; otherwise each step is done for
+many rows before the next one, so that the weights are read once. All follows from the shapes alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ PLACES = IN * IN
 SPREAD, MULTIPLY, GATHER = 1, 2, 4  # steps
 ALL = 7
 
+_PIECES = 16  # into which a kernel's items are cut
 _NUMBERS = 3072  # tiles times channels of a task, about: what the second cache holds
-_TASKS = 8  # that there are, if there can be
+_SUM_BLOCKS = 8
 _KEPT = 3 << 20  # numbers of transformed tiles that are kept between steps
 _WEIGHTS = 1 << 13  # channels times columns up to which a task does all steps
 _SUMS = 1 << 12  # likewise for the weight's gradient
@@ -29,7 +30,7 @@ _TRANSFORMS, _PACKING = 704, 40  # what transforms cost, in products and in tile
 
 _NAMES = """
 images channels columns height width top left out_height out_width deep panels tile_rows across
-rows_per_task rows tiles line wide packed_step spread_step product_step
+rows tiles line wide packed_step spread_step product_step
 sum_step product_deep in_block first_row last_row blocks step weight_column weight_channel turned
 """.split()
 SIZES = np.dtype([(name, np.int64) for name in _NAMES])
@@ -37,9 +38,12 @@ SIZES = np.dtype([(name, np.int64) for name in _NAMES])
 height, width: Of the source; top, left: padding before it. out_height, out_width: Of the target.
 deep: Numbers from one place of the source to the next where channels lie together.
 panels: Blocks of 16 columns. tile_rows, across: Tiles of an image on each axis.
-rows_per_task, tasks: Rows of tiles. tiles: In a full task, a multiple of 6.
+rows: Of tiles, of all images. in_block: That go through a step together; tiles: of these, a
+multiple of 6. first_row, last_row: Those of the present block. blocks: Sums that are formed apart
+from each other (weight's gradient). step: What is to be done.
 line: Places in a line of the source with its padding. wide: In one of the target, a multiple of 8.
 packed_step, spread_step, product_step: From one of the 36 places to the next.
+sum_step: Likewise, of the sums. product_deep: As deep, of the target.
 weight_column, weight_channel: From a weight to that of the next column or channel.
 turned: Whether the weights are taken in reverse order."""
 
@@ -75,20 +79,18 @@ def plan_tiles(
     deep, panels, rows = _deep(channels), -(-columns // _COLUMNS), images * tile_rows
     weights, together, blocks = channels * columns, deep + panels * _COLUMNS, 1
     if weights <= (_SUMS if use == "weight" else _WEIGHTS):
-        step = ALL
-        per_task = max(1, min(-(-rows // _TASKS), round(_NUMBERS / (deep * across))))
-        in_block, share = per_task, -(-rows // _TASKS)
-        blocks = -(-rows // share)
+        step, piece = ALL, -(-rows // (_SUM_BLOCKS if use == "weight" else _PIECES))
+        in_block = max(1, min(piece, round(_NUMBERS / (deep * across))))
+        in_block = -(-piece // -(-piece // in_block))
+        blocks = -(-rows // piece) if use == "weight" else 1
     else:
-        step = 0
-        in_block = max(1, min(rows, _KEPT // (PLACES * across * together)))
+        step, in_block = 0, max(1, min(rows, _KEPT // (PLACES * across * together)))
         in_block = -(-rows // -(-rows // in_block))
-        per_task = -(-in_block // min(in_block, 2 * _TASKS))
     tiles = -(-in_block * across // _ROWS) * _ROWS
     g = dict(images=images, channels=channels, columns=columns, height=height, width=width)
     g |= dict(top=low[0], left=low[1], out_height=outputs[0], out_width=outputs[1], deep=deep)
     g |= dict(panels=panels, tile_rows=tile_rows, across=across, rows=rows, tiles=tiles)
-    g |= dict(rows_per_task=per_task, in_block=in_block, product_deep=_deep(columns))
+    g |= dict(in_block=in_block, product_deep=_deep(columns))
     g |= dict(line=OUT * across + IN - OUT, wide=-(-across // 2) * 2 * OUT)
     g |= dict(packed_step=_spaced(panels * channels * _COLUMNS), spread_step=_spaced(tiles * deep))
     g |= dict(product_step=_spaced(panels * tiles * _COLUMNS))
@@ -102,14 +104,12 @@ def plan_tiles(
 
 
 def blocks_of(plan: Plan) -> Iterator[tuple[np.ndarray, int]]:
-    """Sizes for each block of rows of tiles, and the number of tasks for its rows."""
-    s = plan.sizes[0]
-    rows, step, per_task = int(s["rows"]), int(s["in_block"]), int(s["rows_per_task"])
+    """Sizes for each block of rows of tiles, and how many rows it has."""
+    rows, step = (int(plan.sizes[0][name]) for name in ("rows", "in_block"))
     for first in range(0, rows, step):
         sizes = plan.sizes.copy()
-        last = min(rows, first + step)
-        sizes["first_row"], sizes["last_row"] = first, last
-        yield sizes, -(-(last - first) // per_task)
+        sizes["first_row"], sizes["last_row"] = first, min(rows, first + step)
+        yield sizes, min(step, rows - first)
 
 
 def tiles_pay(

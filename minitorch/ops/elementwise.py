@@ -283,26 +283,25 @@ def _erf_forward(a: Any) -> Any:
 sigmoid = Unary("sigmoid", sigmoid_array, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
 
 
+_RELU_FROM = 1 << 12  # elements from which a compiled pass beats those of NumPy
+_ZEROS = {char: np.zeros((), char) for char in "fd"}
+
+
 def _relu_rule(g: Any, out: Any) -> Any:
-    # From 4096 elements on one compiled pass beats three of NumPy.
-    kernels = load_for("activation", g, out, least=1 << 12, kinds="f", contiguous=True)
+    kernels = load_for("relu", g, out, least=_RELU_FROM, contiguous=True)
     if kernels is not None:
         return kernels.relu_backward(g, out)
     return where(out > 0, g, zeros_like(g))
 
 
-_ZEROS = {char: np.zeros((), char) for char in "fd"}
-relu = Unary(
-    "relu",
-    lambda a: (
-        np.maximum(a, _ZEROS[a.dtype.char])
-        if type(a) is np.ndarray and a.dtype.char in _ZEROS
-        else backend.namespace(a).maximum(a, a.dtype.type(0))
-    ),
-    _relu_rule,
-    (OUT,),
-    accepts_bool=False,
-)
+def _relu_forward(a: Any) -> Any:
+    if type(a) is not np.ndarray or a.dtype.char not in _ZEROS:
+        return backend.namespace(a).maximum(a, a.dtype.type(0))
+    kernels = load_for("relu", a, least=_RELU_FROM, contiguous=True)
+    return np.maximum(a, _ZEROS[a.dtype.char]) if kernels is None else kernels.relu(a)
+
+
+relu = Unary("relu", _relu_forward, _relu_rule, (OUT,), accepts_bool=False)
 erf = Unary(
     "erf",
     _erf_forward,

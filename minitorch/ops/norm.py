@@ -108,7 +108,7 @@ def _three(x: Any) -> tuple[int, int, int]:
 def statistics(x: Any) -> tuple[Any, Any]:
     """Mean and biased variance of each channel of the array x_NC…, float32 or wider."""
     x = x.reshape(_three(x))
-    kernels = load_for("norm", x) if x.shape[2] > 1 else None
+    kernels = load_for("batch_norm", x) if x.shape[2] > 1 else None
     if kernels is not None:
         return kernels.channel_statistics(x)
     x = wide(x)
@@ -145,7 +145,7 @@ def _batch_forward(
     rstd = 1 / backend.namespace(x).sqrt(wide(var) + eps)
     scale = rstd if weight is None else rstd * weight
     shift = -mean * scale if bias is None else bias - mean * scale
-    kernels = load_for("norm", x, scale, shift) if x.ndim > 2 else None
+    kernels = load_for("batch_norm", x, scale, shift) if x.ndim > 2 else None
     if kernels is not None:
         y = kernels.channel_affine(x.reshape(_three(x)), scale, shift)
     else:
@@ -170,7 +170,7 @@ def _batch_backward(
     (rstd,) = residuals
     shape = _three(x)
     scale = rstd if weight is None else rstd * weight
-    kernels = load_for("norm", x, g, mean, rstd, scale) if x.ndim > 2 else None
+    kernels = load_for("batch_norm", x, g, mean, rstd, scale) if x.ndim > 2 else None
     if kernels is not None:
         dx, dw, db = kernels.batch_norm_backward(
             g.reshape(shape), x.reshape(shape), mean, rstd, scale, training
@@ -218,7 +218,7 @@ def _group_definition(
 
 def _affine(x: Any, scale: Any, shift: Any) -> Any:
     """x_1CL · scale_C + shift_C."""
-    kernels = load_for("norm", x, scale, shift)
+    kernels = load_for("batch_norm", x, scale, shift)
     if kernels is not None:
         return kernels.channel_affine(x, scale, shift)
     return x * scale[:, None] + shift[:, None]
@@ -265,7 +265,7 @@ def _group_backward(
     centre, spread = (_per_plane(a.reshape(n, groups), n, c) for a in (mean, rstd))
     factor = None if weight is None else _per_plane(wide(weight), n, c)
     scale = spread if factor is None else spread * factor
-    kernels = load_for("norm", flat, g, centre, spread, scale)
+    kernels = load_for("batch_norm", flat, g, centre, spread, scale)
     if kernels is not None:
         dx, dw, db = kernels.batch_norm_backward(g, flat, centre, spread, scale, False)
     else:

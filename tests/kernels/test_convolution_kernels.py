@@ -114,6 +114,7 @@ def test_tiles_do_not_spread_numbers_that_are_not_finite(value: float, which: in
 
 # size, kernel, stride, padding, dilation
 POOLS = {
+    "pairs": ((9, 13), (2, 2), 2, 0, 1),
     "two": ((10, 12), (2, 2), 2, 0, 1),
     "three": ((11, 9), (3, 3), 2, 1, 1),
     "overlapping": ((9, 9), (3, 2), 1, 1, 1),

@@ -1,4 +1,4 @@
-"""ReLU, GELU and SiLU on float32, one pass each, in blocks of elements."""
+"""GELU and SiLU on float32, one pass each, in blocks of elements."""
 
 from __future__ import annotations
 
@@ -82,15 +82,6 @@ def _gelu_backward(first, last, g, x, dx):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=_LOOSE)
-def _relu_backward(first, last, g, y, dx):  # type: ignore[no-untyped-def]
-    start, stop = first * _BLOCK, last * _BLOCK
-    gs, ys, ds = g[start:stop], y[start:stop], dx[start:stop]
-    for i in range(len(ys)):
-        passed = gs[i]  # read in any case: a branch would keep the loop from vector code
-        ds[i] = passed if ys[i] > 0 else _F(0)
-
-
-@kernel(fastmath=_LOOSE)
 def _gelu_tanh(first, last, x, y):  # type: ignore[no-untyped-def]
     xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
     for i in range(len(xs)):
@@ -126,6 +117,5 @@ def _unary_backward(body: Kernel) -> Callable[[Any, Any], Any]:
 
 
 silu, silu_backward = _unary(_silu), _unary_backward(_silu_backward)
-relu_backward = _unary_backward(_relu_backward)
 gelu, gelu_backward = _unary(_gelu), _unary_backward(_gelu_backward)
 gelu_tanh, gelu_tanh_backward = _unary(_gelu_tanh), _unary_backward(_gelu_tanh_backward)

@@ -11,19 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from ..conv_plan import PHASE, SIZES, Plan, backward_plan, forward_plan, weight_plan
+from .. import threads
+from ..conv_plan import Plan, backward_plan, forward_plan, weight_plan
 from ..winograd_plan import tiles_pay
 from . import winograd
-from .compile import FAST, inlined, kernel
-from .tasks import Task, array, share_out
+from .kernel import FAST, inlined, kernel
 from .vector import COLUMNS, ROWS, multiply_tile, turn
 
 _BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
 _TERMS = 192  # terms whose weights stay in the first cache
 _SHARED_FROM = 1 << 19  # multiplications or numbers from which a second thread pays
-_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int32)
 
 
 @inlined
@@ -89,9 +87,8 @@ def _put(lines, y, s, place, first, count, per, dense, places, columns):  # type
 
 
 @inlined
-def _pack(w, packed, block, sizes, taps):  # type: ignore[no-untyped-def]
+def _pack_block(w, packed, block, s, taps):  # type: ignore[no-untyped-def]
     """Weights of a block of columns as a line of 16 for each term."""
-    s = sizes[0]
     group, panel = block // s.panels, block % s.panels
     out, step = block * s.terms * COLUMNS, s.weight_step
     base = group * s.weight_group + panel * COLUMNS * step
@@ -105,14 +102,12 @@ def _pack(w, packed, block, sizes, taps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _correlate_part(task, x, bias, y, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
-    s, dense = sizes[0], sizes[0].dense
+def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
+    dense = s.dense
     chunk, rest = task % s.chunks, task // s.chunks
     band, rest = rest % s.bands, rest // s.bands
     group, image = rest % s.groups, rest // s.groups * s.together
     images, q = min(s.together, s.images - image), band * s.band
-    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
-    lines = np.empty(_BLOCK * COLUMNS, np.float32)
     _fill(buffer, x, s, image, images, group, q * s.step)
     for phase in range(len(phases)):
         f = phases[phase]
@@ -143,20 +138,21 @@ def _correlate_part(task, x, bias, y, packed, sizes, phases, positions, places, 
                 _put(lines, y, s, place, l0, n, per, dense, places[f.positions :], columns)
 
 
-@Task
-def _pack_task(block, given):  # type: ignore[no-untyped-def]
-    w, packed = array(given, 0, _FLOAT), array(given, 1, _FLOAT)
-    _pack(w, packed, block, array(given, 2, SIZES), array(given, 3, _INT))
+@kernel()
+def _pack(first, last, w, packed, sizes, taps):  # type: ignore[no-untyped-def]
+    for block in range(first, last):
+        _pack_block(w, packed, block, sizes[0], taps)
 
 
-@Task
-def _correlate_task(task, given):  # type: ignore[no-untyped-def]
-    x, bias = array(given, 0, _FLOAT), array(given, 1, _FLOAT)
-    y, packed = array(given, 2, _FLOAT), array(given, 3, _FLOAT)
-    sizes, phases = array(given, 4, SIZES), array(given, 5, PHASE)
-    positions, places = array(given, 6, _INT), array(given, 7, _INT)
-    shifts = array(given, 8, _INT)
-    _correlate_part(task, x, bias, y, packed, sizes, phases, positions, places, shifts)
+@kernel()
+def _correlate(first, last, x, bias, y, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
+    s = sizes[0]
+    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
+    lines = np.empty(_BLOCK * COLUMNS, np.float32)
+    for task in range(first, last):
+        _correlate_part(
+            task, x, bias, y, packed, s, buffer, lines, phases, positions, places, shifts
+        )
 
 
 @inlined
@@ -198,14 +194,12 @@ def _add_part(x, g, sums, sizes, buffer, lines, piece, at, phases, positions, sh
 
 
 @inlined
-def _weight_part(task, x, g, sums, sizes, phases, positions, shifts):  # type: ignore[no-untyped-def]
+def _weight_part(task, x, g, sums, sizes, buffer, lines, phases, positions, shifts):  # type: ignore[no-untyped-def]
     """The sums of one block of parts for some blocks of columns."""
-    s, f = sizes[0], phases[0]
+    s = sizes[0]
     chunk, rest = task % s.chunks, task // s.chunks
     group, block = rest % s.groups, rest // s.groups
     at = (group, chunk * s.chunk, min(s.panels, (chunk + 1) * s.chunk))
-    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
-    lines = np.empty(s.together * min(s.band, f.deep) * f.across * COLUMNS, np.float32)
     size = (s.terms + ROWS) * COLUMNS
     begin = ((block * s.groups + group) * s.panels + at[1]) * size
     mine = sums[begin : begin + (at[2] - at[1]) * size]
@@ -217,9 +211,8 @@ def _weight_part(task, x, g, sums, sizes, phases, positions, shifts):  # type: i
 
 
 @inlined
-def _finish(place, sums, dw, sizes):  # type: ignore[no-untyped-def]
+def _finish_block(place, sums, dw, s):  # type: ignore[no-untyped-def]
     """Adds the sums of all blocks and turns them: dw[j, k] of lines of 16 for each k."""
-    s = sizes[0]
     group, panel = place // s.panels, place % s.panels
     columns, terms = min(COLUMNS, s.columns - panel * COLUMNS), s.terms
     out = (group * s.columns + panel * COLUMNS) * terms
@@ -240,22 +233,24 @@ def _finish(place, sums, dw, sizes):  # type: ignore[no-untyped-def]
                 dw[out + i * terms + k] = total[k * COLUMNS + i]
 
 
-@Task
-def _weight_task(task, given):  # type: ignore[no-untyped-def]
-    x, g, sums = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
-    sizes, phases = array(given, 3, SIZES), array(given, 4, PHASE)
-    positions, shifts = array(given, 5, _INT), array(given, 6, _INT)
-    _weight_part(task, x, g, sums, sizes, phases, positions, shifts)
+@kernel()
+def _weight_sums(first, last, x, g, sums, sizes, phases, positions, shifts):  # type: ignore[no-untyped-def]
+    s, f = sizes[0], phases[0]
+    buffer = np.empty(s.together * s.channels * s.plane, np.float32)
+    lines = np.empty(s.together * min(s.band, f.deep) * f.across * COLUMNS, np.float32)
+    for task in range(first, last):
+        _weight_part(task, x, g, sums, sizes, buffer, lines, phases, positions, shifts)
 
 
-@Task
-def _finish_task(place, given):  # type: ignore[no-untyped-def]
-    _finish(place, array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES))
+@kernel()
+def _finish(first, last, sums, dw, sizes):  # type: ignore[no-untyped-def]
+    for place in range(first, last):
+        _finish_block(place, sums, dw, sizes[0])
 
 
 @kernel(fastmath=FAST)
-def _plane_sums(g, sums):  # type: ignore[no-untyped-def]
-    for p in prange(len(g)):
+def _plane_sums(first, last, g, sums):  # type: ignore[no-untyped-def]
+    for p in range(first, last):
         total = np.float32(0)
         for k in range(g.shape[1]):
             total += g[p, k]
@@ -266,16 +261,19 @@ def _flat(a: Any) -> Any:
     return np.ascontiguousarray(a).reshape(-1)
 
 
+def _workers(work: int) -> int:
+    return threads.count() if work >= _SHARED_FROM else 0
+
+
 def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
     s = plan.sizes[0]
     blocks = int(s["groups"] * s["panels"])
     packed = np.empty(blocks * int(s["terms"]) * COLUMNS, np.float32)
     bias = np.empty(0, np.float32) if bias is None else _flat(bias)
-    few = packed.size < _SHARED_FROM
-    share_out(_pack_task, blocks, (_flat(w), packed, plan.sizes, plan.taps), alone=few)
+    _pack.share(_workers(packed.size), blocks, _flat(w), packed, plan.sizes, plan.taps)
     tables = (plan.sizes, plan.phases, plan.positions, plan.places, plan.shifts)
-    given = (_flat(x), bias, y, packed, *tables)
-    share_out(_correlate_task, int(s["tasks"]), given, alone=plan.work < _SHARED_FROM)
+    given = (_flat(x), bias, y.reshape(-1), packed, *tables)
+    _correlate.share(_workers(plan.work), int(s["tasks"]), *given)
     return y
 
 
@@ -314,9 +312,9 @@ def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> An
     sums = np.empty(int(s["blocks"]) * blocks * (terms + ROWS) * COLUMNS, np.float32)
     dw = np.empty(weight.shape, np.float32)
     tables = (plan.sizes, plan.phases, plan.positions, plan.shifts)
-    given, few = (_flat(x), _flat(g), sums, *tables), plan.work < _SHARED_FROM
-    share_out(_weight_task, int(s["tasks"]), given, alone=few)
-    share_out(_finish_task, blocks, (sums, dw, plan.sizes), alone=sums.size < _SHARED_FROM)
+    given = (_flat(x), _flat(g), sums, *tables)
+    _weight_sums.share(_workers(plan.work), int(s["tasks"]), *given)
+    _finish.share(_workers(sums.size), blocks, sums, dw.reshape(-1), plan.sizes)
     return dw
 
 
@@ -324,5 +322,5 @@ def bias_gradient(g: Any) -> Any:
     """The sums of the channels of g_NO…."""
     n, o = g.shape[:2]
     sums = np.empty(n * o, np.float32)
-    _plane_sums(np.ascontiguousarray(g).reshape(n * o, -1), sums)
+    _plane_sums(n * o, np.ascontiguousarray(g).reshape(n * o, -1), sums)
     return sums.reshape(n, o).sum(0)

@@ -1,4 +1,4 @@
-"""Row kernels: softmax, log_softmax, layer_norm; and channel kernels: batch_norm.
+"""Row kernels: softmax, log_softmax, layer_norm.
 
 A row is a line of the last axis; rows are shared out, so that results do not depend on the number
 of threads. float32 uses a polynomial for exp that the compiler turns into vector code.
@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import FAST, kernel
-from .kernel import kernel as rows_kernel
+from .kernel import FAST, kernel
 from .scalars import exp_f32
 
 _F = np.float32
 
 
-@rows_kernel(fastmath=FAST)
+@kernel(fastmath=FAST)
 def _softmax_f32(first, last, x, y, log):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         xs, ys = x[i], y[i]
@@ -42,7 +40,7 @@ def _softmax_f32(first, last, x, y, log):  # type: ignore[no-untyped-def]
                 ys[j] *= factor
 
 
-@rows_kernel()
+@kernel()
 def _softmax_f64(first, last, x, y, log):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         xs, ys = x[i], y[i]
@@ -60,7 +58,7 @@ def _softmax_f64(first, last, x, y, log):  # type: ignore[no-untyped-def]
             ys[j] = xs[j] - shift if log else ys[j] / total
 
 
-@rows_kernel(fastmath=FAST)
+@kernel(fastmath=FAST)
 def _softmax_backward(first, last, g, y, dx):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         gs, ys, ds = g[i], y[i], dx[i]
@@ -71,7 +69,7 @@ def _softmax_backward(first, last, g, y, dx):  # type: ignore[no-untyped-def]
             ds[j] = ys[j] * (gs[j] - dot)
 
 
-@rows_kernel(fastmath=FAST)
+@kernel(fastmath=FAST)
 def _log_softmax_backward_f32(first, last, g, y, dx):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         gs, ys, ds = g[i], y[i], dx[i]
@@ -82,7 +80,7 @@ def _log_softmax_backward_f32(first, last, g, y, dx):  # type: ignore[no-untyped
             ds[j] = gs[j] - exp_f32(ys[j]) * total
 
 
-@rows_kernel()
+@kernel()
 def _log_softmax_backward_f64(first, last, g, y, dx):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         gs, ys, ds = g[i], y[i], dx[i]
@@ -136,7 +134,7 @@ def log_softmax_backward(g: Any, y: Any) -> Any:
 _BLOCK = 32  # rows whose sums are formed together; fixed, so that sums do not depend on threads
 
 
-@rows_kernel(fastmath=FAST)
+@kernel(fastmath=FAST)
 def _layer_norm(first, last, x, w, b, y, mean, rstd, eps):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         xs, ys = x[i], y[i]
@@ -154,7 +152,7 @@ def _layer_norm(first, last, x, w, b, y, mean, rstd, eps):  # type: ignore[no-un
             ys[j] = (xs[j] - m) * r * w[j] + b[j]
 
 
-@rows_kernel(fastmath=FAST)
+@kernel(fastmath=FAST)
 def _layer_norm_backward(first, last, g, x, w, mean, rstd, dx, sums):  # type: ignore[no-untyped-def]
     shares = np.empty(2, x.dtype)
     for block in range(first, last):
@@ -198,90 +196,4 @@ def layer_norm_backward(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[A
     sums = np.empty((blocks, 2, x.shape[1]), x.dtype)
     _layer_norm_backward(blocks, g, x, _line(w, x, 1), mean, rstd, dx, sums)
     dw, db = sums.sum(0)
-    return dx, dw, db
-
-
-@kernel(fastmath=FAST)
-def _channel_statistics(x, mean, var):  # type: ignore[no-untyped-def]
-    n, channels, length = x.shape
-    for c in prange(channels):
-        total = 0.0
-        for i in range(n):
-            part = x[i, c, 0] * 0
-            for k in range(length):
-                part += x[i, c, k]
-            total += part
-        mean[c] = total / (n * length)
-        m = mean[c]
-        square = 0.0
-        for i in range(n):
-            part = x[i, c, 0] * 0
-            for k in range(length):
-                part += (x[i, c, k] - m) * (x[i, c, k] - m)
-            square += part
-        var[c] = square / (n * length)
-
-
-@kernel(fastmath=FAST)
-def _channel_affine(x, scale, shift, y):  # type: ignore[no-untyped-def]
-    n, channels, length = x.shape
-    for p in prange(n * channels):
-        i, c = p // channels, p % channels
-        a, b = scale[c], shift[c]
-        for k in range(length):
-            y[i, c, k] = x[i, c, k] * a + b
-
-
-@kernel(fastmath=FAST)
-def _batch_norm_backward(g, x, mean, rstd, scale, training, dx, dw, db):  # type: ignore[no-untyped-def]
-    n, channels, length = x.shape
-    for c in prange(channels):
-        m, r, s = mean[c], rstd[c], scale[c]
-        sum_g, sum_gx = 0.0, 0.0
-        for i in range(n):
-            part_g, part_gx = m * 0, m * 0
-            for k in range(length):
-                part_g += g[i, c, k]
-                part_gx += g[i, c, k] * (x[i, c, k] - m)
-            sum_g += part_g
-            sum_gx += part_gx
-        db[c] = sum_g
-        dw[c] = sum_gx * r
-        if training:
-            # dx = s·(g - mean_g - x̂·mean_gx̂) = s·g + a·x + b
-            slope = -s * dw[c] * r / (n * length)
-            shift = -s * db[c] / (n * length) - slope * m
-            for i in range(n):
-                for k in range(length):
-                    dx[i, c, k] = s * g[i, c, k] + (slope * x[i, c, k] + shift)
-        else:
-            for i in range(n):
-                for k in range(length):
-                    dx[i, c, k] = s * g[i, c, k]
-
-
-def channel_statistics(x: Any) -> tuple[Any, Any]:
-    """Mean and biased variance of each channel of x_NCL."""
-    x = np.ascontiguousarray(x)
-    mean, var = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
-    _channel_statistics(x, mean, var)
-    return mean, var
-
-
-def channel_affine(x: Any, scale: Any, shift: Any) -> Any:
-    """x_NCL · scale_C + shift_C."""
-    x = np.ascontiguousarray(x)
-    y = np.empty(x.shape, x.dtype)
-    _channel_affine(x, scale, shift, y)
-    return y
-
-
-def batch_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, scale: Any, training: bool
-) -> tuple[Any, Any, Any]:
-    """The gradients of x_NCL, weight and bias."""
-    g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
-    dx = np.empty(x.shape, x.dtype)
-    dw, db = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
-    _batch_norm_backward(g, x, mean, rstd, scale, training, dx, dw, db)
     return dx, dw, db

@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from .compile import intrinsic
+from .kernel import intrinsic
 from .vector import _FUSED, _INT64, _VECTOR, _WIDTH, _at, _load, _pointer, _store
 
 

@@ -27,19 +27,16 @@ from ..winograd_plan import (
     MULTIPLY,
     OUT,
     PLACES,
-    SIZES,
     SPREAD,
     Plan,
     blocks_of,
     plan_tiles,
 )
-from .compile import inlined
+from .kernel import inlined, kernel
 from .sandwich import checked_sandwich, sandwich
-from .tasks import Task, array, share_out
 from .vector import COLUMNS, ROWS, multiply_tile, turn
 
 _TERMS = 256  # of a sum, whose weights stay in the first cache
-_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int32)
 
 _A, _B = math.sqrt(0.5), math.sqrt(2)
 # Rows and columns of six are those of the points 0, a, -a, b, -b, ∞. In "parts", ±p are replaced by
@@ -125,22 +122,23 @@ def _spread(buffer, spread, s, at):  # type: ignore[no-untyped-def]
             )
 
 
-@Task
-def _pack_task(panel, given):  # type: ignore[no-untyped-def]
-    """packed[i·6 + j, panel, c, :] of w: 16 columns for each channel."""
-    w, packed, s = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES)[0]
+@kernel()
+def _pack(first, last, w, packed, sizes):  # type: ignore[no-untyped-def]
+    """packed[i·6 + j, panel, c, :] of w: 16 columns for each channel of some panels."""
+    s = sizes[0]
     lines = np.zeros(9 * COLUMNS, np.float32)
-    columns = min(COLUMNS, s.columns - panel * COLUMNS)
     step = s.packed_step
-    for c in range(s.channels):
+    for item in range(first * s.channels, last * s.channels):
+        panel, c = item // s.channels, item % s.channels
+        columns = min(COLUMNS, s.columns - panel * COLUMNS)
         source = c * s.weight_channel + panel * COLUMNS * s.weight_column
         for k in range(9):
             at = source + (8 - k if s.turned else k)
             for j in range(columns):
                 lines[k * COLUMNS + j] = w[at + j * s.weight_column]
-        out = (panel * s.channels + c) * COLUMNS
         for half in range(0, COLUMNS, LANES):
-            _spread_weight(lines, half, 3 * COLUMNS, COLUMNS, packed, out + half, IN * step, step)
+            out = item * COLUMNS + half
+            _spread_weight(lines, half, 3 * COLUMNS, COLUMNS, packed, out, IN * step, step)
 
 
 @inlined
@@ -165,14 +163,14 @@ def _put(lines, turned, y, s, image, row, column, columns):  # type: ignore[no-u
 
 
 @inlined
-def _multiply(spread, packed, products, s, rows, terms, first, last):  # type: ignore[no-untyped-def]
+def _multiply(spread, packed, products, s, rows, terms, first, last, tiles):  # type: ignore[no-untyped-def]
     """products[place, panel, tile, :] = spread[place, tile, :] @ packed[place, panel]."""
     for place in range(first, last):
         a = spread[place * s.spread_step :]
         for k in range(0, s.channels, _TERMS):
             for panel in range(s.panels):
                 b_at = place * s.packed_step + (panel * s.channels + k) * COLUMNS
-                for tile in range(0, s.tiles, ROWS):
+                for tile in range(0, tiles, ROWS):
                     out_at = place * s.product_step + (panel * s.tiles + tile) * COLUMNS
                     count = min(_TERMS, s.channels - k)
                     multiply_tile(
@@ -191,13 +189,13 @@ def _spread_rows(x, spread, s, first, last, base):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _gather_rows(products, bias, y, seen, s, first, last, base):  # type: ignore[no-untyped-def]
+def _gather_rows(products, bias, y, flaws, s, first, last, base):  # type: ignore[no-untyped-def]
     """Aᵀ m A of some rows of tiles."""
     lines = np.empty(OUT * s.wide * LANES, np.float32)
     turned = np.empty(OUT * s.wide * LANES, np.float32)
     step = s.product_step
     for i in range(first, last):
-        image, row = i // s.tile_rows, i % s.tile_rows
+        image, row, seen = i // s.tile_rows, i % s.tile_rows, flaws[i * LANES :]
         for column in range(0, s.columns, LANES):
             at = column // COLUMNS * s.tiles * COLUMNS + column % COLUMNS
             at += (i - base) * s.across * COLUMNS
@@ -210,25 +208,25 @@ def _gather_rows(products, bias, y, seen, s, first, last, base):  # type: ignore
             _put(lines, turned, y, s, image, row, column, min(LANES, s.columns - column))
 
 
-@Task
-def _convolve_task(task, given):  # type: ignore[no-untyped-def]
-    x, bias, y = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
-    packed, flaws = array(given, 3, _FLOAT), array(given, 4, _FLOAT)
-    spread, products = array(given, 5, _FLOAT), array(given, 6, _FLOAT)
-    s, rows, terms = array(given, 7, SIZES)[0], array(given, 8, _INT), array(given, 9, _INT)
-    base, place, last_place = s.first_row, task, task + 1
-    first = base + task * s.rows_per_task
-    last = min(s.last_row, first + s.rows_per_task)
+@kernel()
+def _convolve_items(first, last, x, bias, y, packed, flaws, spread, products, sizes, rows, terms):  # type: ignore[no-untyped-def]
+    """A step for some rows of tiles or some of the 36 places, or all steps for some rows."""
+    s = sizes[0]
+    step, base = last - first, s.first_row
     if s.step == ALL:
-        base, place, last_place = first, 0, PLACES
+        step = s.in_block
         spread = np.empty(PLACES * s.spread_step, np.float32)
         products = np.empty(PLACES * s.product_step, np.float32)
-    if s.step & SPREAD:
-        _spread_rows(x, spread, s, first, last, base)
-    if s.step & MULTIPLY:
-        _multiply(spread, packed, products, s, rows, terms, place, last_place)
-    if s.step & GATHER:
-        _gather_rows(products, bias, y, flaws[task * LANES :], s, first, last, base)
+    for i in range(first, last, step):
+        stop, place, end, tiles = min(last, i + step), i, last, (s.last_row - base) * s.across
+        if s.step == ALL:
+            base, place, end, tiles = i, 0, PLACES, (stop - i) * s.across
+        if s.step & SPREAD:
+            _spread_rows(x, spread, s, s.first_row + i, s.first_row + stop, base)
+        if s.step & MULTIPLY:
+            _multiply(spread, packed, products, s, rows, terms, place, end, tiles)
+        if s.step & GATHER:
+            _gather_rows(products, bias, y, flaws, s, s.first_row + i, s.first_row + stop, base)
 
 
 @inlined
@@ -250,57 +248,53 @@ def _spread_gradient_rows(g, spread, s, first, last, base):  # type: ignore[no-u
 
 
 @inlined
-def _sum(spread, gradient, sums, s, rows, terms, places, tiles, add):  # type: ignore[no-untyped-def]
+def _sum(spread, gradient, sums, at, s, rows, terms, first, last, tiles, add):  # type: ignore[no-untyped-def]
     """sums[place, panel, c, :] (+)= Σ of the tiles' products, for some of the 36 places."""
     high = s.sum_step // (s.panels * COLUMNS)
-    for place in range(places[0], places[1]):
+    for place in range(first, last):
         a = spread[place * s.spread_step :]
         for k in range(0, tiles, _TERMS):
             count, more = min(_TERMS, tiles - k), add or k > 0
             for panel in range(s.panels):
                 b_at = place * s.product_step + (panel * s.tiles + k) * COLUMNS
-                out_at = place * s.sum_step + panel * high * COLUMNS
+                out_at = at + place * s.sum_step + panel * high * COLUMNS
                 for c in range(0, s.channels, ROWS):
                     out = out_at + c * COLUMNS
                     multiply_tile(a, terms, c, rows, k, count, gradient, b_at, sums, out, more)
 
 
-@Task
-def _weight_task(task, given):  # type: ignore[no-untyped-def]
-    x, g, sums = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, _FLOAT)
-    spread, gradient = array(given, 3, _FLOAT), array(given, 4, _FLOAT)
-    s, rows, terms = array(given, 5, SIZES)[0], array(given, 6, _INT), array(given, 7, _INT)
-    first, last, step, places = s.first_row, s.last_row, s.in_block, (task, task + 1)
-    apart = s.step == ALL
+@kernel()
+def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms):  # type: ignore[no-untyped-def]
+    """A step for some rows of tiles or some of the 36 places, or all steps for some blocks."""
+    s, base, at = sizes[0], sizes[0].first_row, 0
+    apart, share = s.step == ALL, (s.rows + s.blocks - 1) // s.blocks
     if apart:
-        share = (last + s.blocks - 1) // s.blocks
-        first, last, places = task * share, min(last, (task + 1) * share), (0, PLACES)
-        sums = sums[task * PLACES * s.sum_step :]
         spread = np.empty(PLACES * s.spread_step + ROWS, np.float32)
         gradient = np.empty(PLACES * s.product_step, np.float32)
-    elif s.step == SPREAD:
-        step = s.rows_per_task
-        first += task * step
-        last = min(last, first + step)
-    for i in range(first, last, step):
-        stop, base = min(last, i + step), i if apart else s.first_row
-        if s.step & SPREAD:
-            _spread_rows(x, spread, s, i, stop, base)
-            _spread_gradient_rows(g, gradient, s, i, stop, base)
-        if s.step & MULTIPLY:
-            tiles, add = (stop - i) * s.across, i > (first if apart else 0)
-            _sum(spread, gradient, sums, s, rows, terms, places, tiles, add)
+    for block in range(first, last if apart else first + 1):
+        begin, end, step, place, to = first, last, last - first, first, last
+        if apart:
+            begin, end, step = block * share, min(s.rows, (block + 1) * share), s.in_block
+            at, place, to = block * PLACES * s.sum_step, 0, PLACES
+        for i in range(begin, end, step):
+            stop, tiles, add = min(end, i + step), (s.last_row - base) * s.across, base > 0
+            if apart:
+                base, tiles, add = i, (stop - i) * s.across, i > begin
+            if s.step & SPREAD:
+                _spread_rows(x, spread, s, s.first_row + i, s.first_row + stop, base)
+                _spread_gradient_rows(g, gradient, s, s.first_row + i, s.first_row + stop, base)
+            if s.step & MULTIPLY:
+                _sum(spread, gradient, sums, at, s, rows, terms, place, to, tiles, add)
 
 
-@Task
-def _gather_weight_task(task, given):  # type: ignore[no-untyped-def]
-    """The gradient of the weights of 16 columns and some channels: Gᵀ s G."""
-    sums, dw, s = array(given, 0, _FLOAT), array(given, 1, _FLOAT), array(given, 2, SIZES)[0]
-    panel, first = task % s.panels, task // s.panels * COLUMNS
+@kernel()
+def _gather_weights(first, last, sums, dw, sizes):  # type: ignore[no-untyped-def]
+    """The gradient of the weights of some channels, 16 columns at a time: Gᵀ s G."""
+    s = sizes[0]
     lines = np.empty(9 * COLUMNS, np.float32)
     high, step, total = s.sum_step // (s.panels * COLUMNS), s.sum_step, PLACES * s.sum_step
-    columns = min(COLUMNS, s.columns - panel * COLUMNS)
-    for c in range(first, min(s.channels, first + COLUMNS)):
+    for item in range(first * s.panels, last * s.panels):
+        c, panel = item // s.panels, item % s.panels
         at = (panel * high + c) * COLUMNS
         for block in range(1, s.blocks):
             for place in range(PLACES):
@@ -310,10 +304,10 @@ def _gather_weight_task(task, given):  # type: ignore[no-untyped-def]
                     out[j] += more[j]
         for half in range(0, COLUMNS, LANES):
             _gather_weight(sums, at + half, IN * step, step, lines, half, 3 * COLUMNS, COLUMNS)
-        for j in range(columns):
-            out = ((panel * COLUMNS + j) * s.channels + c) * 9
+        for j in range(min(COLUMNS, s.columns - panel * COLUMNS)):
+            to = ((panel * COLUMNS + j) * s.channels + c) * 9
             for k in range(9):
-                dw[out + k] = lines[k * COLUMNS + j]
+                dw[to + k] = lines[k * COLUMNS + j]
 
 
 def _flat(a: Any) -> Any:
@@ -327,26 +321,23 @@ def _empty(*sizes: Any) -> np.ndarray:
 def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     """The target, or None if it has a number that is not finite."""
     s = plan.sizes[0]
-    columns, panels = int(s["columns"]), int(s["panels"])
+    columns, panels, rows = int(s["columns"]), int(s["panels"]), int(s["rows"])
     y = np.empty((int(s["images"]), columns, int(s["out_height"]), int(s["out_width"])), np.float32)
     packed = _empty(PLACES, s["packed_step"])
-    share_out(_pack_task, panels, (_flat(w), packed, plan.sizes), alone=packed.size < 1 << 19)
+    _pack(panels, _flat(w), packed, plan.sizes)
     added = np.zeros(panels * COLUMNS, np.float32)
     if bias is not None:
         added[:columns] = bias
-    rows = int(s["rows"])
     flaws = np.zeros(rows * LANES, np.float32)
-    given = (_flat(x), added, y, packed, flaws)
+    given = (_flat(x), added, y.reshape(-1), packed, flaws)
     if s["step"] == ALL:
-        none, tasks = _empty(0), -(-rows // int(s["rows_per_task"]))
-        share_out(_convolve_task, tasks, (*given, none, none, *plan), alone=False)
+        _convolve_items(rows, *given, _empty(0), _empty(0), *plan)
     else:
-        spread, products = _empty(PLACES, s["spread_step"]), _empty(PLACES, s["product_step"])
-        for sizes, tasks in blocks_of(plan):
-            for step, count in ((SPREAD, tasks), (MULTIPLY, PLACES), (GATHER, tasks)):
+        given = (*given, _empty(PLACES, s["spread_step"]), _empty(PLACES, s["product_step"]))
+        for sizes, count in blocks_of(plan):
+            for step, items in ((SPREAD, count), (MULTIPLY, PLACES), (GATHER, count)):
                 sizes["step"] = step
-                tables = (sizes, plan.rows, plan.terms)
-                share_out(_convolve_task, count, (*given, spread, products, *tables), alone=False)
+                _convolve_items(items, *given, sizes, plan.rows, plan.terms)
     return None if np.isnan(flaws.sum()) else y
 
 
@@ -368,20 +359,18 @@ def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, int]) -> A
 def weight_gradient(g: Any, x: Any, window: Any) -> Any:
     """The gradient of the weight, or None if it has a number that is not finite."""
     plan = plan_tiles(x.shape, g.shape[1], tuple(window.low), tuple(g.shape[2:]), "weight")
-    s, tables = plan.sizes[0], (plan.rows, plan.terms)
+    s = plan.sizes[0]
     sums = _empty(s["blocks"], PLACES, s["sum_step"])
     dw = np.empty((g.shape[1], x.shape[1], 3, 3), np.float32)
     given = (_flat(x), _flat(g), sums)
     if s["step"] == ALL:
-        given = (*given, _empty(0), _empty(0), *plan)
-        share_out(_weight_task, int(s["blocks"]), given, alone=False)
+        _weight_items(int(s["blocks"]), *given, _empty(0), _empty(0), *plan)
     else:
         spread = _empty(PLACES, s["spread_step"] + 1)
         given = (*given, spread, _empty(PLACES, s["product_step"]))
-        for sizes, tasks in blocks_of(plan):
-            for step, count in ((SPREAD, tasks), (MULTIPLY, PLACES)):
+        for sizes, count in blocks_of(plan):
+            for step, items in ((SPREAD, count), (MULTIPLY, PLACES)):
                 sizes["step"] = step
-                share_out(_weight_task, count, (*given, sizes, *tables), alone=False)
-    tasks = int(s["panels"]) * -(-int(s["channels"]) // COLUMNS)
-    share_out(_gather_weight_task, tasks, (sums, dw, plan.sizes), alone=False)
+                _weight_items(items, *given, sizes, plan.rows, plan.terms)
+    _gather_weights(int(s["channels"]), sums, dw.reshape(-1), plan.sizes)
     return dw if np.isfinite(dw).all() else None

@@ -1,0 +1,87 @@
+"""Compiled ReLU and batch_norm against their plain bodies in float64, for any threads."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minitorch as mt
+from minitorch.kernels import loader
+from minitorch.nn import functional as F
+
+SHAPES = [(3, 5, 300), (65, 33, 8, 8), (1, 40, 200), (64, 2, 97), (9, 1, 5000)]
+
+
+def _grads(f: Callable[..., Any], arrays: list[np.ndarray], dtype: Any) -> list[np.ndarray]:
+    leaves = [mt.tensor(a, dtype=dtype).requires_grad_() for a in arrays]
+    y = f(*leaves)
+    weight = mt.linspace(-1, 1, y.numel(), dtype=dtype).reshape(y.shape)
+    return [a.detach().numpy() for a in (y, *mt.autograd.grad(y, leaves, weight))]
+
+
+def _normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(shape).astype("f4")
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_relu_has_the_bits_of_its_plain_body(
+    shape: tuple[int, ...], dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = _normal(*shape)
+    values.reshape(-1)[:4] = np.nan, np.inf, -np.inf, 0
+    result = _grads(F.relu, [values], dtype)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    for a, b in zip(result, _grads(F.relu, [values], dtype), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_relu_of_a_view_with_steps() -> None:
+    x = mt.tensor(_normal(90, 100))
+    np.testing.assert_array_equal(F.relu(x.T).numpy(), np.maximum(x.numpy().T, 0))
+
+
+def _batch_norm(training: bool) -> Callable[..., Any]:
+    def norm(x: Any, weight: Any, bias: Any) -> Any:
+        c = x.shape[1]
+        stats = [mt.full((c,), v, dtype=x.dtype) for v in (0.25, 1.5)]
+        return F.batch_norm(x, *stats, weight, bias, training)
+
+    return norm
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batch_norm_agrees_with_its_plain_body(
+    shape: tuple[int, ...], training: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = _normal(*shape) * 3
+    x += 20 * np.arange(len(x), dtype="f4").reshape(-1, *[1] * (x.ndim - 1))  # images that differ
+    arrays = [x, _normal(shape[1]), _normal(shape[1])]
+    result = _grads(_batch_norm(training), arrays, mt.float32)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    expected = _grads(_batch_norm(training), arrays, mt.float64)
+    for a, b in zip(result, expected, strict=True):
+        assert np.abs(a - b).max() <= 2e-5 * max(1, np.abs(b).max())
+
+
+def test_statistics_keep_numbers_that_are_not_finite_in_their_channel() -> None:
+    x = _normal(8, 6, 100)
+    x[3, 2, 5] = np.inf
+    y = F.batch_norm(mt.tensor(x), None, None, training=True).numpy()
+    assert [bool(np.isfinite(y[:, c]).all()) for c in range(6)] == [c != 2 for c in range(6)]
+
+
+@pytest.mark.parametrize("f", [F.relu, lambda x: F.batch_norm(x, None, None, training=True)])
+def test_bits_do_not_depend_on_the_number_of_threads(f: Callable[..., Any]) -> None:
+    before, results = mt.get_num_threads(), []
+    try:
+        for number in (1, 2, 4):
+            mt.set_num_threads(number)
+            results.append(_grads(f, [_normal(32, 37, 10, 11)], mt.float32))
+    finally:
+        mt.set_num_threads(before)
+    for others in results[1:]:
+        for a, b in zip(results[0], others, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -129,11 +129,7 @@ class Subset(Dataset[T_co]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Datasets one after the other.
-
-    Args:
-        datasets: Each has a length.
-    """
+    """Datasets one after the other."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)
@@ -193,11 +189,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Streams one after the other; shards where all of them do.
-
-    Args:
-        datasets: Streams; each ends before the next one begins.
-    """
+    """Streams one after the other; shards where all of them do."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)

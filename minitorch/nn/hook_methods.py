@@ -103,13 +103,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after every forward of every module.
-
-    Args:
-        hook: What it returns, unless None, takes the place of the output.
-        with_kwargs: Call `hook(module, args, kwargs, output)`.
-        always_call: Also when forward raised.
-    """
+    """Calls `hook(module, args, output)` after every forward of every module."""
     return hooks.register_everywhere(hooks.FORWARD, Hook(hook, with_kwargs, always_call))
 
 

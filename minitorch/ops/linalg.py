@@ -203,10 +203,9 @@ def _linear_forward(x: Any, weight: Any, bias: Any = None) -> tuple[Any, tuple[A
 def _linear_backward(
     g: Any, needs: list[bool], residuals: Any, x: Any, weight: Any, bias: Any
 ) -> tuple[Any, Any, Any]:
-    rows = _rows(g)
-    gx = product.product(rows, weight).reshape(x.shape) if needs[0] else None
-    gw = product.product(rows.T, _rows(x)) if needs[1] else None
-    gb = product.column_sums(rows) if needs[2] else None
+    gx, gw, gb = product.linear_gradients(_rows(g), _rows(x), weight, needs)
+    if gx is not None:
+        gx = gx.reshape(x.shape)
     return gx, gw, gb
 
 

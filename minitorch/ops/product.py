@@ -5,6 +5,7 @@ Half types are multiplied in float32 and rounded once, as GPUs do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ LEAST = 1 << 18
 
 def _kernels(a: Any, b: Any, bias: Any = None) -> Any:
     kernels = load_for("product", a, b, bias, least=0)
-    return kernels if kernels is not None and kernels.available else None
+    return kernels if kernels is not None and kernels.takes(a.dtype) else None
 
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
@@ -48,10 +49,24 @@ def matmul(a: Any, b: Any) -> Any:
     return backend.namespace(a).matmul(a, b)
 
 
+def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]:
+    """The gradients of x_MK, w_NK and a bias_N from g_MN, that of `x @ w.T + bias`."""
+    if g.size * w.shape[1] >= LEAST and needs[0] + needs[1] + needs[2]:
+        kernels = load_for("product", g, x, w, least=0, kinds="f")
+        if kernels is not None:
+            grads: list[Any] = kernels.linear_gradients(g, x, w, needs)
+            return grads
+    return [
+        product(g, w) if needs[0] else None,
+        product(g.T, x) if needs[1] else None,
+        column_sums(g) if needs[2] else None,
+    ]
+
+
 def column_sums(x: Any) -> Any:
     """The sums of x_MN over M."""
     kernels = load_for("product", x)
     return x.sum(axis=0) if kernels is None else kernels.column_sums(x)
 
 
-__all__ = ["column_sums", "matmul", "product"]
+__all__ = ["column_sums", "linear_gradients", "matmul", "product"]

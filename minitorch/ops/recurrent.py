@@ -21,7 +21,7 @@ from .. import backend
 from . import elementwise as el
 from . import joining, linalg
 from .fused import Fused
-from .product import column_sums, product
+from .product import column_sums, linear_gradients, product
 from .recurrent_steps import MODES
 from .wide import wide
 
@@ -115,19 +115,17 @@ def _backward(
     walk = list(steps(sizes, reverse))[::-1]
     found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
     da, dr, old, dh, dc, dw_hr = found
-    grads = [
-        product(da, w_ih) if needs[0] else None,
-        dh if needs[1] else None,
-        dc if needs[2] else None,
-        product(da.T, x) if needs[3] else None,
-        product(dr.T, old) if needs[4] else None,
-        column_sums(da) if needs[5] else None,
-        column_sums(dr) if needs[6] else None,
-        dw_hr if needs[7] else None,
-    ]
+    same = dr is da  # then one sum of columns serves both biases
+    sums = needs[5] or (same and needs[6])
+    dx, dw_ih, db = linear_gradients(da, x, w_ih, (needs[0], needs[3], sums))
+    db_hh = None
+    if needs[6]:
+        db_hh = db.copy() if same else column_sums(dr)
+    dw_hh = product(dr.T, old) if needs[4] else None
+    grads = (dx, dh, dc, dw_ih, dw_hh, db, db_hh, dw_hr)
     return [
-        None if d is None else d.astype(a.dtype, copy=False)
-        for d, a in zip(grads, arrays, strict=True)
+        d.astype(a.dtype, copy=False) if need and d is not None else None
+        for d, a, need in zip(grads, arrays, needs, strict=True)
     ]
 
 

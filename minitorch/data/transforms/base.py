@@ -73,11 +73,7 @@ class Compose:
 
 
 class Lambda:
-    """A function as a transform; for worker processes it must be one that can be pickled.
-
-    Args:
-        lambd: From an image to an image.
-    """
+    """A function as a transform; for worker processes it must be one that can be pickled."""
 
     wants_rng = False
 

@@ -1,19 +1,20 @@
 """Products of matrices, cut into blocks that threads take one by one.
 
-The cut depends on the sizes alone, so that results do not depend on the number of threads.
+float32 has bodies of its own (`panels.py`); blocks of float64 are OpenBLAS's. The cut depends on
+the sizes alone, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from .. import threads
 from .blas import available, gemm
-from .compile import kernel, part
-from .share import take_number
+from .kernel import kernel
+from .panels import Jobs
 
 # A product of so many multiplications is cut into so many blocks.
 _BLOCKS = ((1 << 28, 16), (1 << 26, 8), (1 << 24, 4), (1 << 21, 2))
@@ -21,16 +22,13 @@ _LEAST = 48  # rows and columns that a block has at least
 _STEP = 16  # blocks begin at multiples of what a core multiplies at once
 
 
-@part()
-def _product_blocks(counter, c, a, b, bias, turn_a, turn_b, parts_m, parts_n):  # type: ignore[no-untyped-def]
+@kernel()
+def _product(first, last, c, a, b, bias, turn_a, turn_b, parts_m, parts_n):  # type: ignore[no-untyped-def]
     m, n = c.shape
     k = a.shape[0] if turn_a else a.shape[1]
     lda, ldb, size = a.shape[1], b.shape[1], a.itemsize
     one = c.dtype.type(1)
-    while True:
-        block = take_number(counter)
-        if block >= parts_m * parts_n:
-            break
+    for block in range(first, last):
         i, j = block // parts_n, block % parts_n
         top, left = m * i // parts_m // _STEP * _STEP, n * j // parts_n // _STEP * _STEP
         end = m if i + 1 == parts_m else m * (i + 1) // parts_m // _STEP * _STEP
@@ -39,7 +37,8 @@ def _product_blocks(counter, c, a, b, bias, turn_a, turn_b, parts_m, parts_n):  
         if bias.size:
             keep = 1
             for r in range(top, end):
-                c[r, left:right] = bias[left:right]
+                for q in range(left, right):
+                    c[r, q] = bias[q]
         from_a = a.ctypes.data + size * (top if turn_a else top * lda)
         from_b = b.ctypes.data + size * (left * ldb if turn_b else left)
         to = c.ctypes.data + size * (top * n + left)
@@ -48,22 +47,12 @@ def _product_blocks(counter, c, a, b, bias, turn_a, turn_b, parts_m, parts_n):  
 
 
 @kernel()
-def _product(c, a, b, bias, turn_a, turn_b, parts_m, parts_n, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _product_blocks(counter, c, a, b, bias, turn_a, turn_b, parts_m, parts_n)
-
-
-@part()
-def _batched_blocks(counter, c, a, b, turn_a, turn_b):  # type: ignore[no-untyped-def]
-    items, m, n = c.shape
+def _batched(first, last, c, a, b, turn_a, turn_b):  # type: ignore[no-untyped-def]
+    m, n = c.shape[1:]
     k = a.shape[1] if turn_a else a.shape[2]
     lda, ldb, size = a.shape[2], b.shape[2], a.itemsize
     one = c.dtype.type(1)
-    while True:
-        i = take_number(counter)
-        if i >= items:
-            break
+    for i in range(first, last):
         from_a = a.ctypes.data + size * a.shape[1] * lda * i
         from_b = b.ctypes.data + size * b.shape[1] * ldb * i
         to = c.ctypes.data + size * m * n * i
@@ -71,23 +60,14 @@ def _batched_blocks(counter, c, a, b, turn_a, turn_b):  # type: ignore[no-untype
 
 
 @kernel()
-def _batched(c, a, b, turn_a, turn_b, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _batched_blocks(counter, c, a, b, turn_a, turn_b)
-
-
-@kernel()
-def _column_sums(x, out):  # type: ignore[no-untyped-def]
-    rows, n = x.shape
-    for block in prange((n + _COLUMNS - 1) // _COLUMNS):
-        start, stop = block * _COLUMNS, min(n, (block + 1) * _COLUMNS)
-        total = out[start:stop]
-        total[:] = 0
-        for i in range(rows):
-            row = x[i, start:stop]
-            for j in range(len(total)):
-                total[j] += row[j]
+def _column_sums(first, last, x, out):  # type: ignore[no-untyped-def]
+    for block in range(first, last):
+        start, stop = block * _COLUMNS, min(len(out), (block + 1) * _COLUMNS)
+        for j in range(start, stop):
+            out[j] = 0
+        for i in range(len(x)):
+            for j in range(start, stop):
+                out[j] += x[i, j]
 
 
 _COLUMNS = 64
@@ -120,34 +100,80 @@ def _parts(m: int, n: int, k: int) -> tuple[int, int]:
     return parts_m, parts_n
 
 
+def takes(dtype: Any) -> bool:
+    """Whether there are bodies for this dtype."""
+    return bool(dtype == np.float32) or available
+
+
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """`a_MK @ b_KN`, and `+ bias_N`."""
+    if a.dtype == np.float32:
+        return _product_f32(a, b, bias)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, k = a.shape[::-1] if turn_a else a.shape
     n = b.shape[0] if turn_b else b.shape[1]
     c = np.empty((m, n), a.dtype)
     bias = np.empty(0, a.dtype) if bias is None else np.ascontiguousarray(bias)
     parts_m, parts_n = _parts(m, n, k)
-    workers = min(threads.count(), parts_m * parts_n)
-    _product.share(workers, c, a, b, bias, turn_a, turn_b, parts_m, parts_n)
+    parts = parts_m * parts_n
+    workers = threads.count() if parts > 1 else 0
+    _product.share(workers, parts, c, a, b, bias, turn_a, turn_b, parts_m, parts_n)
+    return c
+
+
+def _product_f32(a: Any, b: Any, bias: Any = None) -> Any:
+    c = np.empty((*a.shape[:-1], b.shape[-1]), np.float32)
+    if not a.shape[-1]:
+        c[...] = 0 if bias is None else bias
+    elif c.size:
+        jobs = Jobs()
+        jobs.add_product(c, a, b, None if bias is None else np.ascontiguousarray(bias))
+        jobs.compute()
     return c
 
 
 def batched(a: Any, b: Any) -> Any:
     """`a_BMK @ b_BKN`."""
+    if a.dtype == np.float32:
+        return _product_f32(a, b)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, n = a.shape[2 if turn_a else 1], b.shape[1 if turn_b else 2]
     c = np.empty((len(a), m, n), a.dtype)
-    workers = min(threads.count(), len(a))
-    _batched.share(workers, c, a, b, turn_a, turn_b)
+    _batched.share(threads.count(), len(a), c, a, b, turn_a, turn_b)
     return c
+
+
+def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]:
+    """The gradients of x_MK, w_NK and a bias_N from that of `x @ w.T + bias`, all float32.
+
+    Args:
+        g: f32[M, N], not empty.
+        x: f32[M, K].
+        w: f32[N, K], not empty.
+        needs: Which of the three are wanted; None stands for the others.
+    """
+    grads = [np.empty(shape, np.float32) for shape in (x.shape, w.shape, w.shape[:1])]
+    jobs = Jobs()
+    if needs[0]:
+        jobs.add_product(grads[0], g, w)
+    if needs[1]:
+        jobs.add_product(grads[1], g.T, x)
+    if needs[2]:
+        jobs.add_sums(grads[2], g if g.strides[1] == g.itemsize else np.ascontiguousarray(g))
+    jobs.compute()
+    return [d if need else None for d, need in zip(grads, needs, strict=True)]
 
 
 def column_sums(x: Any) -> Any:
     """The sums of x_MN over M."""
-    out = np.empty(x.shape[1], x.dtype)
-    _column_sums(np.ascontiguousarray(x), out)
+    x, out = np.ascontiguousarray(x), np.empty(x.shape[1], x.dtype)
+    if x.dtype == np.float32 and x.size:
+        jobs = Jobs()
+        jobs.add_sums(out, x)
+        jobs.compute()
+    else:
+        _column_sums(-(-len(out) // _COLUMNS), x, out)
     return out
 
 
-__all__ = ["available", "batched", "column_sums", "product"]
+__all__ = ["batched", "column_sums", "linear_gradients", "product", "takes"]

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 from numba.extending import register_jitable
 
 from .. import threads
-from .compile import FAST, kernel, part
+from .kernel import FAST, inlined, kernel
 from .scalars import exp_f32, logistic
-from .share import take_number
-from .tile import ROWS, multiply, panels_of
+from .vector import COLUMNS, FEW_ROWS, ROWS, multiply_four, multiply_six
 
 _F = np.float32
 _ONE = _F(1)
+_ITEMSIZE = 4
+_TERMS = 256  # of a panel of weights, which stay in the first cache for all rows
 
 
 @register_jitable
@@ -38,88 +38,127 @@ def tanh_f32(x):  # type: ignore[no-untyped-def]
     return p * s * x + x if abs(x) < _F(0.625) else (large if x > 0 else -large)
 
 
-@part(fastmath=FAST)
-def _squash(row, added, tanh):  # type: ignore[no-untyped-def]
-    """The gate of `row + added`, in place."""
-    if tanh:
-        for j in range(len(row)):
-            row[j] = tanh_f32(row[j] + added[j])
-    else:
-        for j in range(len(row)):
-            row[j] = logistic(row[j] + added[j])[0]
+@inlined
+def _multiply(a, panels, start, start_step, out, out_step, rows, columns):  # type: ignore[no-untyped-def]
+    """out = start + a @ weights; BLAS would put the weights in order for each such product.
+
+    Args:
+        a: f32[R, K] in one piece, with as many rows as whole tiles have.
+        panels: The weights, as `panels_of` puts them.
+        start: Address of what is added to; may be `out`.
+        start_step: Bytes from one row of it to the next.
+        out: Address of the result.
+        out_step: Bytes from one row of it to the next.
+        rows: How many rows there are.
+        columns: How many columns there are.
+    """
+    k = a.shape[1]
+    step = _ITEMSIZE * k
+    for t in range(0, k, _TERMS):
+        for p in range(len(panels)):
+            b = panels.ctypes.data + _ITEMSIZE * COLUMNS * (p * k + t)
+            have, terms = columns - p * COLUMNS, min(_TERMS, k - t)
+            for r in range(0, rows, ROWS):
+                left = a.ctypes.data + r * step + _ITEMSIZE * t
+                old = (start if t == 0 else out) + _ITEMSIZE * COLUMNS * p
+                old_step = start_step if t == 0 else out_step
+                old += r * old_step
+                new = out + r * out_step + _ITEMSIZE * COLUMNS * p
+                if rows - r > FEW_ROWS:
+                    multiply_six(
+                        *(left, step, _ITEMSIZE, b, terms, old, old_step),
+                        *(new, out_step, rows - r, have),
+                    )
+                else:
+                    multiply_four(
+                        *(left, step, _ITEMSIZE, b, terms, old, old_step),
+                        *(new, out_step, rows - r, have),
+                    )
 
 
-@part(fastmath=FAST)
-def _lstm_forward_blocks(  # type: ignore[no-untyped-def]
-    counter, gates, panels, h, c, y, old, cells, squashed, firsts, sizes, block
-):
+def panels_of(weights: Any) -> Any:
+    """weights_KN as f32[⌈N / COLUMNS⌉, K, COLUMNS], filled up with zeros."""
+    k, n = weights.shape
+    whole, rest = divmod(n, COLUMNS)
+    out = np.zeros((whole + (rest > 0), k, COLUMNS), np.float32)
+    out[:whole] = weights[:, : n - rest].reshape(k, whole, COLUMNS).swapaxes(0, 1)
+    if rest:
+        out[whole, :, :rest] = weights[:, n - rest :]
+    return out
+
+
+@inlined
+def _squash_sigmoid(row):  # type: ignore[no-untyped-def]
+    for j in range(len(row)):
+        row[j] = logistic(row[j])[0]
+
+
+@inlined
+def _squash_tanh(row):  # type: ignore[no-untyped-def]
+    for j in range(len(row)):
+        row[j] = tanh_f32(row[j])
+
+
+@kernel(fastmath=FAST)
+def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, steps, block):  # type: ignore[no-untyped-def]
     n = h.shape[1]
-    hidden = np.zeros((block, n), _F)
-    recurrent = np.empty((block, panels.shape[0] * panels.shape[2]), _F)
-    while True:
-        start = take_number(counter) * block
-        if start >= h.shape[0]:
-            break
-        rows = min(block, h.shape[0] - start)
-        hidden[:rows] = h[start : start + rows]
-        for t in range(len(sizes)):
-            live = min(rows, sizes[t] - start)
+    step = _ITEMSIZE * 4 * n
+    hidden = np.zeros((block + ROWS, n), _F)
+    for start in range(first * block, min(last * block, len(h)), block):
+        rows = min(block, len(h) - start)
+        for r in range(rows):
+            for j in range(n):
+                hidden[r, j] = h[start + r, j]
+        for t in range(len(steps)):
+            live = min(rows, steps[t, 1] - start)
             if live <= 0:
                 continue
-            multiply(hidden, panels, recurrent, live)
+            line = steps[t, 0] + start
+            place = gates.ctypes.data + line * step
+            _multiply(hidden, panels, place, step, place, step, live, 4 * n)
             for r in range(live):
-                at = firsts[t] + start + r
-                a, extra = gates[at], recurrent[r]
-                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
-                _squash(a[: 2 * n], extra[: 2 * n], False)
-                _squash(g, extra[2 * n : 3 * n], True)
-                _squash(o, extra[3 * n : 4 * n], False)
+                at = line + r
+                a = gates[at]
+                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n :]
+                _squash_sigmoid(a[: 2 * n])
+                _squash_tanh(g)
+                _squash_sigmoid(o)
                 cell, now, before = c[start + r], hidden[r], cells[at]
-                tanh, out, last = squashed[at], y[at], old[at]
+                tanh, out, last_h = squashed[at], y[at], old[at]
                 for j in range(n):
-                    last[j] = now[j]
+                    last_h[j] = now[j]
                     before[j] = cell[j]
-                    cell[j] = f[j] * cell[j] + i[j] * g[j]
-                for j in range(n):
-                    tanh[j] = tanh_f32(cell[j])
-                for j in range(n):
-                    now[j] = o[j] * tanh[j]
+                    value = f[j] * cell[j] + i[j] * g[j]
+                    cell[j] = value
+                    squash = tanh_f32(value)
+                    tanh[j] = squash
+                    now[j] = o[j] * squash
                     out[j] = now[j]
-        h[start : start + rows] = hidden[:rows]
+        for r in range(rows):
+            for j in range(n):
+                h[start + r, j] = hidden[r, j]
 
 
-@kernel()
-def _lstm_forward(gates, panels, h, c, y, old, cells, squashed, firsts, sizes, block, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _lstm_forward_blocks(
-            counter, gates, panels, h, c, y, old, cells, squashed, firsts, sizes, block
-        )
-
-
-@part(fastmath=FAST)
-def _lstm_backward_blocks(  # type: ignore[no-untyped-def]
-    counter, da, panels, dh, dc, dy, gates, cells, squashed, firsts, sizes, block
+@kernel(fastmath=FAST)
+def _lstm_backward(  # type: ignore[no-untyped-def]
+    first, last, da, panels, zeros, dh, dc, dy, gates, cells, squashed, steps, block
 ):
     n = dh.shape[1]
-    slopes = np.zeros((block, 4 * n), _F)
-    flow = np.empty((block, n), _F)
-    product = np.empty((block, panels.shape[0] * panels.shape[2]), _F)
-    while True:
-        start = take_number(counter) * block
-        if start >= dh.shape[0]:
-            break
-        rows = min(block, dh.shape[0] - start)
-        flow[:rows] = dh[start : start + rows]
-        for t in range(len(sizes)):
-            live = min(rows, sizes[t] - start)
+    slopes, flow = np.zeros((block + ROWS, 4 * n), _F), np.empty((block, n), _F)
+    for start in range(first * block, min(last * block, len(dh)), block):
+        rows = min(block, len(dh) - start)
+        for r in range(rows):
+            for j in range(n):
+                flow[r, j] = dh[start + r, j]
+        for t in range(len(steps)):
+            live = min(rows, steps[t, 1] - start)
             if live <= 0:
                 continue
             for r in range(live):
-                at = firsts[t] + start + r
+                at = steps[t, 0] + start + r
                 a, d, into = gates[at], slopes[r], da[at]
-                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
-                di, df, dg, do = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n : 4 * n]
+                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n :]
+                di, df, dg, do = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n :]
                 back, given, cell = flow[r], dy[at], dc[start + r]
                 tanh, before = squashed[at], cells[at]
                 for j in range(n):
@@ -130,88 +169,70 @@ def _lstm_backward_blocks(  # type: ignore[no-untyped-def]
                     df[j] = e * before[j] * f[j] * (_ONE - f[j])
                     dg[j] = e * i[j] * (_ONE - g[j] * g[j])
                     cell[j] = e * f[j]
-                into[:] = d
-            multiply(slopes, panels, product, live)
-            flow[:live] = product[:live, :n]
-        dh[start : start + rows] = flow[:rows]
+                for j in range(4 * n):
+                    into[j] = d[j]
+            to, step = flow.ctypes.data, _ITEMSIZE * n
+            _multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
+        for r in range(rows):
+            for j in range(n):
+                dh[start + r, j] = flow[r, j]
 
 
-@kernel()
-def _lstm_backward(da, panels, dh, dc, dy, gates, cells, squashed, firsts, sizes, block, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _lstm_backward_blocks(
-            counter, da, panels, dh, dc, dy, gates, cells, squashed, firsts, sizes, block
-        )
-
-
-@part(fastmath=FAST)
-def _gru_forward_blocks(counter, gates, panels, bias, h, y, old, inner, firsts, sizes, block):  # type: ignore[no-untyped-def]
+@kernel(fastmath=FAST)
+def _gru_forward(first, last, gates, panels, bias, h, y, old, inner, steps, block):  # type: ignore[no-untyped-def]
     n = h.shape[1]
-    hidden = np.zeros((block, n), _F)
-    recurrent = np.empty((block, panels.shape[0] * panels.shape[2]), _F)
-    while True:
-        start = take_number(counter) * block
-        if start >= h.shape[0]:
-            break
-        rows = min(block, h.shape[0] - start)
-        hidden[:rows] = h[start : start + rows]
-        for t in range(len(sizes)):
-            live = min(rows, sizes[t] - start)
+    hidden, recurrent = np.zeros((block + ROWS, n), _F), np.empty((block, 3 * n), _F)
+    for start in range(first * block, min(last * block, len(h)), block):
+        rows = min(block, len(h) - start)
+        for r in range(rows):
+            for j in range(n):
+                hidden[r, j] = h[start + r, j]
+        for t in range(len(steps)):
+            live = min(rows, steps[t, 1] - start)
             if live <= 0:
                 continue
-            multiply(hidden, panels, recurrent, live)
+            to, step = recurrent.ctypes.data, _ITEMSIZE * 3 * n
+            _multiply(hidden, panels, bias.ctypes.data, 0, to, step, live, 3 * n)
             for row in range(live):
-                at = firsts[t] + start + row
+                at = steps[t, 0] + start + row
                 a, extra = gates[at], recurrent[row]
-                r, z, new = a[:n], a[n : 2 * n], a[2 * n : 3 * n]
-                for j in range(len(bias)):
-                    extra[j] += bias[j]
-                _squash(a[: 2 * n], extra[: 2 * n], False)
-                part, last, now, out = inner[at], old[at], hidden[row], y[at]
-                third = extra[2 * n : 3 * n]
+                r, z, new, third = a[:n], a[n : 2 * n], a[2 * n :], extra[2 * n :]
+                part, before, now, out = inner[at], old[at], hidden[row], y[at]
+                for j in range(2 * n):
+                    a[j] += extra[j]
+                _squash_sigmoid(a[: 2 * n])
                 for j in range(n):
                     part[j] = third[j]
-                    last[j] = now[j]
-                    third[j] = r[j] * third[j]
-                _squash(new, third, True)
-                for j in range(n):
+                    before[j] = now[j]
+                    new[j] = tanh_f32(new[j] + r[j] * third[j])
                     now[j] = new[j] + z[j] * (now[j] - new[j])
                     out[j] = now[j]
-        h[start : start + rows] = hidden[:rows]
+        for r in range(rows):
+            for j in range(n):
+                h[start + r, j] = hidden[r, j]
 
 
-@kernel()
-def _gru_forward(gates, panels, bias, h, y, old, inner, firsts, sizes, block, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _gru_forward_blocks(counter, gates, panels, bias, h, y, old, inner, firsts, sizes, block)
-
-
-@part(fastmath=FAST)
-def _gru_backward_blocks(counter, da, dr, panels, dh, dy, gates, old, inner, firsts, sizes, block):  # type: ignore[no-untyped-def]
+@kernel(fastmath=FAST)
+def _gru_backward(first, last, da, dr, panels, dh, dy, gates, old, inner, steps, block):  # type: ignore[no-untyped-def]
     n = dh.shape[1]
-    slopes = np.zeros((block, 3 * n), _F)
-    through = np.zeros((block, n), _F)
+    slopes, through = np.zeros((block + ROWS, 3 * n), _F), np.zeros((block, n), _F)
     flow = np.empty((block, n), _F)
-    product = np.empty((block, panels.shape[0] * panels.shape[2]), _F)
-    while True:
-        start = take_number(counter) * block
-        if start >= dh.shape[0]:
-            break
-        rows = min(block, dh.shape[0] - start)
-        flow[:rows] = dh[start : start + rows]
-        for t in range(len(sizes)):
-            live = min(rows, sizes[t] - start)
+    for start in range(first * block, min(last * block, len(dh)), block):
+        rows = min(block, len(dh) - start)
+        for r in range(rows):
+            for j in range(n):
+                flow[r, j] = dh[start + r, j]
+        for t in range(len(steps)):
+            live = min(rows, steps[t, 1] - start)
             if live <= 0:
                 continue
             for row in range(live):
-                at = firsts[t] + start + row
+                at = steps[t, 0] + start + row
                 a, d, into, back = gates[at], slopes[row], da[at], flow[row]
-                r, z, new = a[:n], a[n : 2 * n], a[2 * n : 3 * n]
-                d_r, d_z, d_n = d[:n], d[n : 2 * n], d[2 * n : 3 * n]
+                r, z, new = a[:n], a[n : 2 * n], a[2 * n :]
+                d_r, d_z, d_n = d[:n], d[n : 2 * n], d[2 * n :]
                 given, before, part, direct = dy[at], old[at], inner[at], through[row]
-                i_r, i_z, i_n = into[:n], into[n : 2 * n], into[2 * n : 3 * n]
+                i_r, i_z, i_n, whole = into[:n], into[n : 2 * n], into[2 * n :], dr[at]
                 for j in range(n):
                     out = back[j] + given[j]
                     slope = out * (_ONE - z[j]) * (_ONE - new[j] * new[j])
@@ -219,37 +240,28 @@ def _gru_backward_blocks(counter, da, dr, panels, dh, dy, gates, old, inner, fir
                     d_n[j] = slope * r[j]
                     d_r[j] = slope * part[j] * r[j] * (_ONE - r[j])
                     d_z[j] = out * (before[j] - new[j]) * z[j] * (_ONE - z[j])
+                    i_r[j] = d_r[j]
+                    i_z[j] = d_z[j]
                     direct[j] = out * z[j]
-                i_r[:] = d_r
-                i_z[:] = d_z
-                dr[at] = d
-            multiply(slopes, panels, product, live)
-            for row in range(live):
-                for j in range(n):
-                    flow[row, j] = product[row, j] + through[row, j]
-        dh[start : start + rows] = flow[:rows]
+                for j in range(3 * n):
+                    whole[j] = d[j]
+            to, step = flow.ctypes.data, _ITEMSIZE * n
+            _multiply(slopes, panels, through.ctypes.data, step, to, step, live, n)
+        for r in range(rows):
+            for j in range(n):
+                dh[start + r, j] = flow[r, j]
 
 
-@kernel()
-def _gru_backward(da, dr, panels, dh, dy, gates, old, inner, firsts, sizes, block, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _gru_backward_blocks(
-            counter, da, dr, panels, dh, dy, gates, old, inner, firsts, sizes, block
-        )
-
-
-def _walked(walk: Any) -> tuple[Any, Any]:
+def _walked(walk: Any) -> Any:
     """First row and number of rows of each step, in the order of the walk."""
-    steps = np.array([(first, end - first) for _, first, end in walk], np.int64).reshape(-1, 2)
-    return np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1])
+    return np.array([(first, end - first) for _, first, end in walk], np.int64).reshape(-1, 2)
 
 
-def _shares(batch: int) -> tuple[int, int]:
-    """Sequences of a block, so that each thread has one, and how many threads work."""
-    many = threads.count()
-    block = -(-batch // (many * ROWS)) * ROWS
-    return block, min(many, -(-batch // block))
+def _shares(batch: int) -> tuple[int, int, int]:
+    """How many threads work, blocks of sequences, one for each, and sequences of a block."""
+    many = min(threads.count(), -(-batch // FEW_ROWS))
+    block = -(-batch // many)
+    return many if many > 1 else 0, -(-batch // block), block
 
 
 def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
@@ -268,10 +280,9 @@ def lstm_forward(gates: Any, h0: Any, c0: Any, w_hh: Any, walk: Any) -> tuple[An
     shape = len(gates), h0.shape[1]
     flat, (y, h, c) = _together(shape, h0, c0)
     old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
-    block, workers = _shares(len(h))
-    _lstm_forward.share(
-        workers, gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, *_walked(walk), block
-    )
+    workers, blocks, block = _shares(len(h))
+    given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, _walked(walk), block)
+    _lstm_forward.share(workers, blocks, *given)
     return flat, (gates, old, cells, squashed)
 
 
@@ -279,10 +290,10 @@ def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: An
     """The slopes of the gates; `dh` and `dc` become the gradients of the first states."""
     gates, _, cells, squashed = residuals
     da = np.empty(gates.shape, _F)
-    block, workers = _shares(len(dh))
-    steps = _walked(walk)
-    panels, dy = panels_of(w_hh), np.ascontiguousarray(dy)
-    _lstm_backward.share(workers, da, panels, dh, dc, dy, gates, cells, squashed, *steps, block)
+    workers, blocks, block = _shares(len(dh))
+    panels, zeros, dy = panels_of(w_hh), np.zeros(dh.shape[1], _F), np.ascontiguousarray(dy)
+    given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, _walked(walk), block)
+    _lstm_backward.share(workers, blocks, *given)
     return da
 
 
@@ -291,11 +302,10 @@ def gru_forward(gates: Any, h0: Any, w_hh: Any, b_hh: Any, walk: Any) -> tuple[A
     shape = len(gates), h0.shape[1]
     flat, (y, h) = _together(shape, h0)
     old, inner = (np.empty(shape, _F) for _ in range(2))
-    bias = np.empty(0, _F) if b_hh is None else np.ascontiguousarray(b_hh)
-    block, workers = _shares(len(h))
-    _gru_forward.share(
-        workers, gates, panels_of(w_hh.T), bias, h, y, old, inner, *_walked(walk), block
-    )
+    bias = np.zeros(gates.shape[1], _F) if b_hh is None else np.ascontiguousarray(b_hh)
+    workers, blocks, block = _shares(len(h))
+    given = (gates, panels_of(w_hh.T), bias, h, y, old, inner, _walked(walk), block)
+    _gru_forward.share(workers, blocks, *given)
     return flat, (gates, old, inner)
 
 
@@ -303,9 +313,10 @@ def gru_backward(dy: Any, dh: Any, residuals: Any, w_hh: Any, walk: Any) -> tupl
     """The slopes of the input's and of the recurrent part; `dh` becomes the gradient of h0."""
     gates, old, inner = residuals
     da, dr = np.empty(gates.shape, _F), np.empty(gates.shape, _F)
-    block, workers = _shares(len(dh))
+    workers, blocks, block = _shares(len(dh))
     panels, dy = panels_of(w_hh), np.ascontiguousarray(dy)
-    _gru_backward.share(workers, da, dr, panels, dh, dy, gates, old, inner, *_walked(walk), block)
+    given = (da, dr, panels, dh, dy, gates, old, inner, _walked(walk), block)
+    _gru_backward.share(workers, blocks, *given)
     return da, dr
 
 

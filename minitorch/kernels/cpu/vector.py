@@ -1,28 +1,35 @@
 """Vector code that numba does not make of loops by itself, written as LLVM instructions.
 
-`multiply_tile` is the inner loop of every matrix product here: 6 × 16 sums in registers. On two
-256-bit multipliers it does eleven additions and multiplications of a possible sixteen and more a
-cycle per lane, as BLAS does. `turn` transposes 8 × 8 numbers. Both take float32 arrays and
-positions in them; nothing is checked.
+`multiply_tile` and `multiply_six` are the inner loops of every product here: sums of 6 rows and 16
+columns stay in registers while the terms go by, which on two 256-bit multipliers takes nine tenths
+of what they can do as long as the numbers come from the first cache. They differ in where the left
+numbers lie: at positions from two tables, or a step apart. `turn` transposes 8 × 8 numbers. All
+take float32; nothing is checked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
-from .compile import intrinsic
+from .kernel import intrinsic
 
 ROWS = 6
+FEW_ROWS = 4  # of the tile for what is left of the rows
 COLUMNS = 16
 _WIDTH = 8
 _VECTORS = COLUMNS // _WIDTH
+_ITEMSIZE = 4
 
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
 _VECTOR = ir.VectorType(_FLOAT, _WIDTH)
 _NONE = ir.Constant(_VECTOR, ir.Undefined)
+_ZERO = ir.Constant(_VECTOR, [0.0] * _WIDTH)
 _FUSED = ("contract",)  # a product and a sum may become one instruction
 
 
@@ -39,12 +46,12 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, position: Any) -
 
 def _load(builder: Any, pointer: Any) -> Any:
     vector = builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()))
-    vector.align = 4
+    vector.align = _ITEMSIZE
     return vector
 
 
 def _store(builder: Any, vector: Any, pointer: Any) -> None:
-    builder.store(vector, builder.bitcast(pointer, _VECTOR.as_pointer())).align = 4
+    builder.store(vector, builder.bitcast(pointer, _VECTOR.as_pointer())).align = _ITEMSIZE
 
 
 def _shuffle(builder: Any, a: Any, b: Any, *places: int) -> Any:
@@ -56,39 +63,63 @@ def _index(builder: Any, pointer: Any, position: Any) -> Any:
     return builder.sext(builder.load(_at(builder, pointer, position)), _INT64)
 
 
-def _products(builder: Any, bases: Any, shifts: Any, b: Any, count: Any) -> list[list[Any]]:
-    """The loop over `count`: the sums, one list of vectors a row."""
-    zero = ir.Constant(_VECTOR, [0.0] * _WIDTH)
+def _repeat(builder: Any, times: Any, values: list[Any], body: Callable[..., list[Any]]) -> Any:
+    """What becomes of `values` when `body` has been applied `times` times."""
     entry = builder.block
-    loop, done = builder.append_basic_block("tile"), builder.append_basic_block("tile.done")
-    builder.cbranch(builder.icmp_signed(">", count, _INT64(0)), loop, done)
+    loop, done = builder.append_basic_block("round"), builder.append_basic_block("rounds.done")
+    builder.cbranch(builder.icmp_signed(">", times, _INT64(0)), loop, done)
     builder.position_at_end(loop)
-    t = builder.phi(_INT64)
-    t.add_incoming(_INT64(0), entry)
-    sums = [[builder.phi(_VECTOR) for _ in range(_VECTORS)] for _ in bases]
-    shift = _index(builder, shifts, t)
-    line = _at(builder, b, builder.mul(t, _INT64(COLUMNS)))
-    right = [_load(builder, _at(builder, line, v * _WIDTH)) for v in range(_VECTORS)]
-    news = []
-    for base, row in zip(bases, sums, strict=True):
-        left = builder.insert_element(_NONE, builder.load(_at(builder, base, shift)), _INT32(0))
-        left = _shuffle(builder, left, _NONE, *[0] * _WIDTH)
-        products = [builder.fmul(left, r, flags=_FUSED) for r in right]
-        pairs = zip(products, row, strict=True)
-        news.append([builder.fadd(p, a, flags=_FUSED) for p, a in pairs])
-    following = builder.add(t, _INT64(1))
-    t.add_incoming(following, loop)
-    builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+    left, *olds = [builder.phi(v.type) for v in (times, *values)]
+    news = body(*olds)
+    less = builder.sub(left, _INT64(1))
+    for old, start, new in zip((left, *olds), (times, *values), (less, *news), strict=True):
+        old.add_incoming(start, entry)
+        old.add_incoming(new, loop)
+    builder.cbranch(builder.icmp_signed(">", less, _INT64(0)), loop, done)
     builder.position_at_end(done)
     results = []
-    for row, new in zip(sums, news, strict=True):
-        results.append([builder.phi(_VECTOR) for _ in row])
-        for a, n, result in zip(row, new, results[-1], strict=True):
-            a.add_incoming(zero, entry)
-            a.add_incoming(n, loop)
-            result.add_incoming(zero, entry)
-            result.add_incoming(n, loop)
+    for start, new in zip(values, news, strict=True):
+        results.append(builder.phi(start.type))
+        results[-1].add_incoming(start, entry)
+        results[-1].add_incoming(new, loop)
     return results
+
+
+def _more_terms(
+    builder: Any,
+    bases: list[Any],
+    step: Callable[..., Any],
+    first: Any,
+    b: Any,
+    count: Any,
+    sums: list[Any],
+) -> Any:
+    """The sums, a vector for each half of each row, after `count` more terms.
+
+    Args:
+        builder: LLVM's.
+        bases: Where each row begins.
+        step: From a place, the distance of a left number from `bases`, and the next place.
+        first: The place of the first term.
+        b: The first line of 16.
+        count: How many terms.
+        sums: The sums before.
+    """
+
+    def term(place: Any, line: Any, *sums: Any) -> list[Any]:
+        distance, place = step(place)
+        right = [_load(builder, _at(builder, line, v * _WIDTH)) for v in range(_VECTORS)]
+        news = []
+        for r, base in enumerate(bases):
+            number = builder.load(_at(builder, base, distance))
+            left = builder.insert_element(_NONE, number, _INT32(0))
+            left = _shuffle(builder, left, _NONE, *[0] * _WIDTH)
+            for v, old in enumerate(sums[r * _VECTORS : (r + 1) * _VECTORS]):
+                product = builder.fmul(left, right[v], flags=_FUSED)
+                news.append(builder.fadd(product, old, flags=_FUSED))
+        return [place, _at(builder, line, COLUMNS), *news]
+
+    return _repeat(builder, count, [first, b, *sums], term)[2:]
 
 
 @intrinsic
@@ -111,28 +142,41 @@ def multiply_tile(  # type: ignore[no-untyped-def]
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kinds = signature.args
-        a, rows, row, shifts, shift, count, b, b_at, out, out_at, add = args
+        _, _, row, _, shift, count, _, b_at, _, out_at, add = args
 
         def pointer(i: int, position: Any) -> Any:
             return _pointer(context, builder, kinds[i], args[i], position)
 
+        def step(place: Any) -> tuple[Any, Any]:
+            return _index(builder, place, 0), _at(builder, place, 1)
+
         start, lines = pointer(0, _INT64(0)), pointer(1, row)
         bases = [_at(builder, start, _index(builder, lines, r)) for r in range(ROWS)]
-        sums = _products(builder, bases, pointer(3, shift), pointer(6, b_at), count)
         target = pointer(8, out_at)
-        places = [(r, v) for r in range(ROWS) for v in range(_VECTORS)]
-        with builder.if_else(add) as (adding, writing):
-            for branch, old in ((adding, True), (writing, False)):
-                with branch:
-                    for r, v in places:
-                        place = _at(builder, target, r * COLUMNS + v * _WIDTH)
-                        total = sums[r][v]
-                        if old:
-                            total = builder.fadd(_load(builder, place), total)
-                        _store(builder, total, place)
+        places = [_at(builder, target, i * _WIDTH) for i in range(ROWS * _VECTORS)]
+        sums = [builder.select(add, _load(builder, p), _ZERO) for p in places]
+        first, b = pointer(3, shift), pointer(6, b_at)
+        sums = _more_terms(builder, bases, step, first, b, count, sums)
+        for total, place in zip(sums, places, strict=True):
+            _store(builder, total, place)
         return context.get_dummy_value()
 
     return signature, code
+
+
+def _turned(builder: Any, lines: list[Any]) -> list[Any]:
+    """The columns of eight vectors of eight."""
+    pairs = [(lines[i], lines[i + 1]) for i in (0, 2, 4, 6)]
+    low = [_shuffle(builder, *p, 0, 8, 1, 9, 4, 12, 5, 13) for p in pairs]
+    high = [_shuffle(builder, *p, 2, 10, 3, 11, 6, 14, 7, 15) for p in pairs]
+    four = []
+    for i in (0, 2):
+        for half in (low, high):
+            four.append(_shuffle(builder, *half[i : i + 2], 0, 1, 8, 9, 4, 5, 12, 13))
+            four.append(_shuffle(builder, *half[i : i + 2], 2, 3, 10, 11, 6, 7, 14, 15))
+    ends = [(four[i], four[i + 4]) for i in range(4)]
+    columns = [_shuffle(builder, *e, 0, 1, 2, 3, 8, 9, 10, 11) for e in ends]
+    return columns + [_shuffle(builder, *e, 4, 5, 6, 7, 12, 13, 14, 15) for e in ends]
 
 
 @intrinsic
@@ -145,21 +189,216 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
         kinds = signature.args
         first = _pointer(context, builder, kinds[0], args[0], args[1])
         lines = [builder.mul(args[2], _INT64(i)) for i in range(_WIDTH)]
-        a = [_load(builder, _at(builder, first, line)) for line in lines]
-        pairs = [(a[i], a[i + 1]) for i in (0, 2, 4, 6)]
-        low = [_shuffle(builder, *p, 0, 8, 1, 9, 4, 12, 5, 13) for p in pairs]
-        high = [_shuffle(builder, *p, 2, 10, 3, 11, 6, 14, 7, 15) for p in pairs]
-        four = []
-        for i in (0, 2):
-            for half in (low, high):
-                four.append(_shuffle(builder, *half[i : i + 2], 0, 1, 8, 9, 4, 5, 12, 13))
-                four.append(_shuffle(builder, *half[i : i + 2], 2, 3, 10, 11, 6, 7, 14, 15))
-        ends = [(four[i], four[i + 4]) for i in range(4)]
-        out = [_shuffle(builder, *e, 0, 1, 2, 3, 8, 9, 10, 11) for e in ends]
-        out += [_shuffle(builder, *e, 4, 5, 6, 7, 12, 13, 14, 15) for e in ends]
+        columns = _turned(builder, [_load(builder, _at(builder, first, line)) for line in lines])
         first = _pointer(context, builder, kinds[3], args[3], args[4])
-        for j, line in enumerate(out):
-            _store(builder, line, _at(builder, first, builder.mul(args[5], _INT64(j))))
+        for j, column in enumerate(columns):
+            _store(builder, column, _at(builder, first, builder.mul(args[5], _INT64(j))))
         return context.get_dummy_value()
 
     return signature, code
+
+
+# ---- on addresses --------------------------------------------------------------------------------
+# Addresses and steps count bytes, so that one piece of code serves arrays of any strides.
+
+
+def _mask(builder: Any, columns: Any, first: int) -> Any:
+    """Which of eight columns from `first` on are among the first `columns`."""
+    kind = ir.VectorType(_INT64, _WIDTH)
+    none = ir.Constant(kind, ir.Undefined)
+    many = builder.insert_element(none, columns, _INT32(0))
+    order = ir.Constant(ir.VectorType(_INT32, _WIDTH), [0] * _WIDTH)
+    many = builder.shuffle_vector(many, none, order)
+    places = ir.Constant(kind, list(range(first, first + _WIDTH)))
+    return builder.icmp_signed("<", places, many)
+
+
+def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
+    """A function of LLVM's own."""
+    kind = ir.FunctionType(result, [a.type for a in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+
+
+def _load_some(builder: Any, pointer: Any, mask: Any) -> Any:
+    """The numbers that the mask allows, zeros for the others."""
+    pointer = builder.bitcast(pointer, _VECTOR.as_pointer())
+    args = [pointer, _INT32(_ITEMSIZE), mask, _ZERO]
+    return _call(builder, "llvm.masked.load.v8f32.p0", _VECTOR, args)
+
+
+def _store_some(builder: Any, vector: Any, pointer: Any, mask: Any) -> None:
+    pointer = builder.bitcast(pointer, _VECTOR.as_pointer())
+    args = [vector, pointer, _INT32(_ITEMSIZE), mask]
+    _call(builder, "llvm.masked.store.v8f32.p0", ir.VoidType(), args)
+
+
+def _floats(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _FLOAT.as_pointer())
+
+
+def _lines(builder: Any, address: Any, step: Any, lines: int, given: Any = None) -> list[Any]:
+    """Where lines begin that are `step` apart; those from `given` on are the last one again."""
+    numbers = [_INT64(r) for r in range(lines)]
+    if given is not None:
+        last = builder.sub(given, _INT64(1))
+        numbers = [builder.select(builder.icmp_signed("<", last, r), last, r) for r in numbers]
+    return [_floats(builder, builder.add(address, builder.mul(step, r))) for r in numbers]
+
+
+def _halves(builder: Any, lines: list[Any]) -> list[Any]:
+    return [_at(builder, line, v * _WIDTH) for line in lines for v in range(_VECTORS)]
+
+
+def _fetch(builder: Any, line: Any) -> None:
+    """Brings a line into the first cache, since it will be written."""
+    for place in (0, COLUMNS - 1):
+        address = builder.bitcast(_at(builder, line, place), _BYTES)
+        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(_INT32, (1, 3, 1))])
+
+
+def _multiply_rows(rows: int) -> Any:
+    """`multiply_six` for another number of rows."""
+
+    def multiply(  # type: ignore[no-untyped-def]
+        context, a, across, along, b, count, start, start_step, out, out_step, given, columns
+    ):
+        signature = types.void(*[types.int64] * 11)
+
+        def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            a, across, along, b, count, start, start_step, out, out_step, given, columns = args
+
+            def step(place: Any) -> tuple[Any, Any]:
+                return place, builder.add(place, steps)
+
+            steps = builder.ashr(along, _INT64(2))
+            whole = builder.icmp_signed(">=", columns, _INT64(COLUMNS))
+            whole = builder.and_(whole, builder.icmp_signed(">=", given, _INT64(rows)))
+            targets = _lines(builder, out, out_step, rows)
+            for line in targets:
+                _fetch(builder, line)
+            bases, line = _lines(builder, a, across, rows), _floats(builder, b)
+            sums = [_ZERO] * (rows * _VECTORS)
+            sums = _more_terms(builder, bases, step, _INT64(0), line, count, sums)
+            with builder.if_else(whole) as (all_of_it, some):
+                with all_of_it:
+                    starts = _halves(builder, _lines(builder, start, start_step, rows))
+                    for place, old, new in zip(
+                        _halves(builder, targets), starts, sums, strict=True
+                    ):
+                        _store(builder, builder.fadd(_load(builder, old), new), place)
+                with some:
+                    masks = [_mask(builder, columns, v * _WIDTH) for v in range(_VECTORS)] * rows
+                    starts = _halves(builder, _lines(builder, start, start_step, rows, given))
+                    places = _halves(builder, _lines(builder, out, out_step, rows, given))
+                    olds = [_load_some(builder, *at) for at in zip(starts, masks, strict=True)]
+                    news = [builder.fadd(*pair) for pair in zip(olds, sums, strict=True)]
+                    # Where the last row is written several times, its own numbers come last.
+                    for place, new, mask in list(zip(places, news, masks, strict=True))[::-1]:
+                        _store_some(builder, new, place, mask)
+            return context.get_dummy_value()
+
+        return signature, code
+
+    multiply.__doc__ = f"""out[r, j] = start[r, j] + Σ_t a[r, t] · b[t, j] for up to {rows} rows.
+
+    Args:
+        context: numba's.
+        a: Address of the left numbers.
+        across: From one row of `a` to the next.
+        along: From one term of `a` to the next.
+        b: Address of a line of 16 for each term.
+        count: How many terms.
+        start: Address of what the sums are added to; may be `out`.
+        start_step: From one row of it to the next.
+        out: Address of the result.
+        out_step: From one row of it to the next.
+        given: How many of the rows are wanted; all of `a` can be read.
+        columns: How many of the 16 columns there are.
+    """
+    return intrinsic(multiply)
+
+
+multiply_six, multiply_four = _multiply_rows(ROWS), _multiply_rows(FEW_ROWS)
+
+
+@intrinsic
+def turn_lines(context, source, step, given, target, target_step):  # type: ignore[no-untyped-def]
+    """target[t, i] = source[i, t] for eight of each; lines from `given` on are the last one again.
+
+    The eight lines are written in order, so that they may be less than eight numbers apart.
+    """
+    signature = types.void(*[types.int64] * 5)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        source, step, given, target, target_step = args
+        lines = [_load(builder, p) for p in _lines(builder, source, step, _WIDTH, given)]
+        for t, column in enumerate(_turned(builder, lines)):
+            place = builder.add(target, builder.mul(target_step, _INT64(t)))
+            _store(builder, column, _floats(builder, place))
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+def _copy(*parts: int) -> Any:
+    """target[i] = source[i] for as many numbers as the parts have together."""
+
+    def copy(context, source, target):  # type: ignore[no-untyped-def]
+        signature = types.void(types.int64, types.int64)
+
+        def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            for i, n in enumerate(parts):
+                kind, before = ir.VectorType(_FLOAT, n).as_pointer(), _ITEMSIZE * sum(parts[:i])
+                start, end = [
+                    builder.inttoptr(builder.add(address, _INT64(before)), kind) for address in args
+                ]
+                numbers = builder.load(start)
+                numbers.align = _ITEMSIZE
+                builder.store(numbers, end).align = _ITEMSIZE
+            return context.get_dummy_value()
+
+        return signature, code
+
+    return intrinsic(copy)
+
+
+copy_one, copy_six, copy_line = _copy(1), _copy(4, 2), _copy(8, 8)
+
+
+@intrinsic
+def sum_lines(context, source, step, count, out, columns):  # type: ignore[no-untyped-def]
+    """out[j] = Σ_i source[i, j] for up to 16 columns and `count` lines that are `step` apart."""
+    signature = types.void(*[types.int64] * 5)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        source, step, count, out, columns = args
+        masks = [_mask(builder, columns, v * _WIDTH) for v in range(_VECTORS)]
+
+        def body(line: Any, *sums: Any) -> list[Any]:
+            places = _halves(builder, [_floats(builder, line)])
+            pairs = zip(places, masks, strict=True)
+            more = [_load_some(builder, place, mask) for place, mask in pairs]
+            news = [builder.fadd(a, b) for a, b in zip(sums, more, strict=True)]
+            return [builder.add(line, step), *news]
+
+        _, *sums = _repeat(builder, count, [source, *[_ZERO] * _VECTORS], body)
+        places = _halves(builder, [_floats(builder, out)])
+        for total, place, mask in zip(sums, places, masks, strict=True):
+            _store_some(builder, total, place, mask)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+def stack(numbers: int) -> Any:
+    """A function that gives the address of memory, until its caller returns."""
+
+    def memory(context):  # type: ignore[no-untyped-def]
+        def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            with builder.goto_entry_block():
+                room = builder.alloca(ir.ArrayType(_FLOAT, numbers))
+            return builder.ptrtoint(room, _INT64)
+
+        return types.int64(), code
+
+    return intrinsic(memory)

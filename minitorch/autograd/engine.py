@@ -455,7 +455,8 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
         array = t._array
         if g is None:
             if type(array) is np.ndarray and array.size == 1 and array.dtype.kind == "f":
-                out.append(np.ones(array.shape, array.dtype))
+                one = np.array(1, array.dtype)  # quicker than np.ones
+                out.append(one.reshape(array.shape) if array.ndim else one)
                 continue
             if array.size != 1:
                 raise GraphError(

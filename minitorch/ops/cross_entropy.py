@@ -52,6 +52,8 @@ def _rows(x: Any) -> Any:
 
 def _unrows(dx: Any, x: Any) -> Any:
     """Rows of C as x_NC…, in the dtype of x."""
+    if dx.shape == x.shape and dx.dtype == x.dtype:
+        return dx
     if x.ndim > 2:
         dx = dx.reshape(x.shape[0], -1, dx.shape[1]).swapaxes(1, 2)
     return dx.reshape(x.shape).astype(x.dtype, copy=False)
@@ -65,21 +67,24 @@ def _plain(weight: Any, ignore_index: int | None, reduction: str, label_smoothin
 def _plain_forward(
     xp: Any, rows: Any, target: Any, reduction: str, dtype: Any
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Few calls for few rows; the residuals are the probabilities."""
+    """Few calls for few rows; the residuals are the probabilities and where the targets lie."""
     shifted = rows - rows.max(1, keepdims=True)
     p = xp.exp(shifted)
     total = p.sum(1, keepdims=True)
-    lines = xp.arange(len(rows))
-    loss = xp.log(total[:, 0]) - shifted[lines, target]
+    places = xp.arange(0, rows.size, rows.shape[1]) + target
+    loss = xp.log(total[:, 0])
+    loss -= shifted.reshape(-1)[places]
     p /= total
-    out = loss.sum() if reduction == "sum" else loss.sum() / max(1, len(rows))
-    return xp.asarray(out).astype(dtype, copy=False), (p, lines)
+    out = loss.sum()
+    if reduction == "mean":
+        out = out / max(1, len(rows))
+    return xp.asarray(out, dtype), (p, places)
 
 
-def _plain_backward(g: Any, p: Any, lines: Any, target: Any, reduction: str) -> Any:
+def _plain_backward(g: Any, p: Any, places: Any, reduction: str) -> Any:
     scale = wide(g) / len(p) if reduction == "mean" else wide(g)
     dx = p * scale
-    dx[lines, target] -= scale
+    dx.reshape(-1)[places] -= scale
     return dx
 
 
@@ -141,7 +146,7 @@ def _backward(
     label_smoothing: float,
 ) -> list[Any]:
     if len(residuals) == 2:
-        dx = _plain_backward(g, *residuals, target.reshape(-1), reduction)
+        dx = _plain_backward(g, *residuals, reduction)
         return [_unrows(dx, x), None, None]
     lse, safe, kept, w = residuals
     xp, rows = backend.namespace(x), _rows(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from .. import backend
 from ..autograd.mode import enable_grad, state
 from ..autograd.node import Node, observe
 from . import primitive
-from .primitive import OUT, Op, check_same_device, input_edge, new_node, save, wrap
+from .primitive import OUT, Op, check_same_device, input_edge, new_node, version_of, wrap
 
 
 class Fused(Op):
@@ -61,20 +62,27 @@ class Fused(Op):
         arrays = [getattr(x, "_array", x) for x in inputs]
         if not self.supports(*arrays, **params):
             return self.definition(*inputs, **params)
-        tensors = [x for x in inputs if isinstance(x, primitive.Tensor)]
+        record = tensors = plain = False
+        for x, a in zip(inputs, arrays, strict=True):
+            if x is a:
+                plain = plain or x is not None
+                continue
+            tensors = True
+            if x._view is not None:
+                x._sync_view()
+            record = record or x._rg
         if not tensors:
             return self.forward(*arrays, **params)[0]
-        inputs = tuple(
-            [x if x is None or isinstance(x, primitive.Tensor) else wrap(x) for x in inputs]
-        )
-        check_same_device(self.name, tensors)
+        if plain:
+            inputs = tuple(
+                [
+                    wrap(x) if x is a and x is not None else x
+                    for x, a in zip(inputs, arrays, strict=True)
+                ]
+            )
+        _check_devices(self.name, inputs, arrays)
         y, residuals = self.forward(*arrays, **params)
         out = wrap(y)
-        record = False
-        for t in tensors:
-            if t._view is not None:
-                t._sync_view()
-            record = record or t._rg
         if record and state.recording:
             self._record(out, inputs, arrays, residuals, params)
         if primitive.tape is not None:
@@ -84,16 +92,27 @@ class Fused(Op):
     def _record(
         self, out: Any, inputs: Any, arrays: list[Any], residuals: Any, params: dict[str, Any]
     ) -> None:
-        edges = tuple([input_edge(x) if isinstance(x, primitive.Tensor) else None for x in inputs])
+        edges = tuple([None if x is None else input_edge(x) for x in inputs])
         node = new_node(self, edges, params)
-        if self.bilinear and (edges[0] is None or edges[1] is None):
-            unneeded = {2} | {1 - i for i in (0, 1) if edges[i] is None}
-            inputs = [
-                _hollow(x) if i in unneeded and x is not None else x for i, x in enumerate(inputs)
-            ]
-            arrays = [getattr(x, "_array", None) for x in inputs]
-        save(node, self, inputs, arrays, out)
-        node.saved += residuals
+        saved: list[Any] = []
+        versions: list[Any] = []
+        for i, x in enumerate(inputs):
+            if x is None:
+                saved.append(None)
+            elif self.bilinear and (i == 2 or (i < 2 and edges[1 - i] is None)):
+                saved.append(_hollow(arrays[i]))
+            else:
+                version = x._version
+                if version is None:
+                    version = x._version = [0, "", 0]
+                saved.append(arrays[i])
+                versions += (version, version[0])
+        if OUT in self.saves:
+            version = version_of(out)
+            saved.append(out._array)
+            versions += (version, version[0])
+        node.saved = (*saved, *residuals)
+        node.versions = tuple(versions)
         if state.recording > 1:
             observe(node)
         out._node = node
@@ -112,13 +131,24 @@ class Fused(Op):
 _ZEROS = bytes(16)
 
 
-def _hollow(x: Any) -> Any:
-    """A Tensor of zeros like `x` that takes the memory of one number."""
-    a = x._array
+@functools.lru_cache(256)
+def _hollow_on_host(shape: tuple[int, ...], dtype: Any) -> Any:
+    return np.ndarray(shape, dtype, _ZEROS, 0, (0,) * len(shape))
+
+
+def _hollow(a: Any) -> Any:
+    """Zeros like `a` that take the memory of one number and cannot be written."""
     if type(a) is np.ndarray:
-        return wrap(np.ndarray(a.shape, a.dtype, _ZEROS, 0, (0,) * a.ndim))
+        return _hollow_on_host(a.shape, a.dtype)
     xp = backend.namespace(a)
-    return wrap(xp.broadcast_to(xp.zeros((), a.dtype), a.shape))
+    return xp.broadcast_to(xp.zeros((), a.dtype), a.shape)
+
+
+def _check_devices(name: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> None:
+    for a in arrays:
+        if type(a) is not np.ndarray and a is not None:
+            check_same_device(name, [x for x in inputs if x is not None])
+            return
 
 
 def _differentiate(

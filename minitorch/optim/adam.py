@@ -156,7 +156,9 @@ def moments(
     w1: float, c1: float, b2: float, w2: float, wd: float, sign: float,
 ) -> Any:  # fmt: skip
     """Moves both moments; gives the gradient with sign and decay."""
-    d = g * sign + p * wd
+    d = g if sign == 1 else g * sign
+    if wd:
+        d = d + p * wd
     if w1 < c1:
         m += (d - m) * w1
     else:
@@ -171,7 +173,8 @@ def _adam(
     step: float, correction: float, eps: float, wd: float, keep: float, sign: float,
 ) -> None:  # fmt: skip
     moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
-    p *= keep
+    if keep != 1:
+        p *= keep
     p -= m / (xp.sqrt(v) / correction + eps) * step
 
 
@@ -181,7 +184,8 @@ def _amsgrad(
 ) -> None:  # fmt: skip
     moments(p, g, m, v, w1, c1, b2, w2, wd, sign)
     top[...] = xp.maximum(top, v)
-    p *= keep
+    if keep != 1:
+        p *= keep
     p -= m / (xp.sqrt(top) / correction + eps) * step
 
 

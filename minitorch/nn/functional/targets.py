@@ -26,8 +26,9 @@ _KINDS |= dict.fromkeys(("linear", "addmm", "matmul", "convolution"), "logits")
 
 def _on_host(tensor: Tensor) -> Any:
     """The values on the CPU, or None where getting them would wait for a device."""
-    array = tensor.detach()._array
-    return array if backend.device_of(array).type == "cpu" else None
+    array = tensor._array
+    on_host = type(array) is np.ndarray or backend.device_of(array).type == "cpu"
+    return array if on_host else None
 
 
 def kind_of(input: Tensor) -> tuple[str, Node | None]:
@@ -158,16 +159,17 @@ def check_classes(
     Returns:
         True if it is known that every target counts.
     """
-    axis = 1 if input.ndim > 1 else 0
-    classes = input.shape[axis]
-    wanted = tuple(input.shape[:axis]) + tuple(input.shape[axis + 1 :])
-    if target.dtype.is_floating_point or target.dtype.category == 0:
+    shape = input._array.shape
+    axis = 1 if len(shape) > 1 else 0
+    classes = shape[axis]
+    wanted = shape[:axis] + shape[axis + 1 :]
+    if target._array.dtype.kind not in "iu":
         soft = f", or probabilities {tuple(input.shape)}" if name == "cross_entropy" else ""
         raise DtypeError(
             f"{name}: class numbers must be integers of shape {wanted}. Got {describe(target)} for "
             f"the input {describe(input)}. Use target.long(){soft}."
         )
-    if tuple(target.shape) != wanted:
+    if target._array.shape != wanted:
         raise ShapeError(_shape_message(name, input, target, wanted))
     array = _on_host(target)
     if array is None or not array.size:
@@ -177,6 +179,10 @@ def check_classes(
 
 @as_a_whole("check")
 def _check_numbers(name: str, array: Any, classes: int, ignore_index: int, reduction: str) -> bool:
+    if ignore_index < 0 and array.dtype.kind == "i":
+        # As numbers without a sign negative ones are the largest: one look finds both mistakes.
+        if np.maximum.reduce(array.view(f"u{array.itemsize}"), axis=None) < classes:
+            return True
     low = np.minimum.reduce(array, axis=None)
     high = np.maximum.reduce(array, axis=None)
     if low < 0 or high >= classes or low == high == ignore_index:

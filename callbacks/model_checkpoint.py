@@ -8,21 +8,13 @@ import os
 import time
 import warnings
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.checkpoint_arguments import TRIGGERS, check
-from minitorch.callbacks.checkpoint_files import (
-    ENDING,
-    check_writable,
-    duplicate,
-    free_path,
-    remove_inside,
-)
+from minitorch.callbacks.checkpoint_files import check_writable
 from minitorch.callbacks.checkpoint_name import CheckpointName
-from minitorch.callbacks.checkpoint_ranking import Ranking
-from minitorch.callbacks.checkpoint_writer import CheckpointWriter, Job
+from minitorch.callbacks.kept_files import KeptFiles
 from minitorch.callbacks.monitor import Mode, Watched, direction, key
 from minitorch.callbacks.rhythm import Rhythm
 from minitorch.errors import CheckpointError
@@ -30,8 +22,6 @@ from minitorch.errors import CheckpointError
 if TYPE_CHECKING:
     from minitorch.callbacks.core.metric import Final
     from minitorch.trainer import TaskModule, Trainer
-
-LAST = "last"
 
 
 class ModelCheckpoint(Callback):
@@ -133,13 +123,19 @@ class ModelCheckpoint(Callback):
         self._reset()
 
     def _reset(self) -> None:
-        self.last_model_path = ""
-        self._ranking = Ranking(self.save_top_k, self.mode or "max")
-        self._writer = CheckpointWriter("ModelCheckpoint", asynchronous=self.save_async)
-        self.failures = self._writer.failures
-        self._last_file = ""
-        self._last_batches = -1
-        self._saves = 0
+        self._kept = KeptFiles(
+            self.dirpath,
+            monitor=self.monitor,
+            mode=self.mode,
+            most=self.save_top_k,
+            renews_last=bool(self.save_last),
+            tracks_last=self.save_last is not False,
+            weights_only=self.save_weights_only,
+            versions=self.enable_version_counter,
+            asynchronous=self.save_async,
+            verbose=self.verbose,
+        )
+        self.failures = self._kept.writer.failures
         self._seen = -1
         self._due = False
         self._step = 0
@@ -151,19 +147,24 @@ class ModelCheckpoint(Callback):
     @property
     def best_model_path(self) -> str:
         """File with the best score; "" if there is none, or no monitor."""
-        best = self._ranking.best
+        best = self._kept.ranking.best
         return "" if best is None or self.monitor is None else best[0]
 
     @property
     def best_model_score(self) -> float | None:
         """Best score so far; None if there is none, or no monitor."""
-        best = self._ranking.best
+        best = self._kept.ranking.best
         return None if best is None or self.monitor is None else best[1]
 
     @property
     def best_k_models(self) -> dict[str, float]:
         """Scores by file, best first; empty without a monitor."""
-        return {} if self.monitor is None else dict(self._ranking.entries)
+        return {} if self.monitor is None else dict(self._kept.ranking.entries)
+
+    @property
+    def last_model_path(self) -> str:
+        """File with the newest state; "" before it is written."""
+        return self._kept.last_path
 
     def to_yaml(self, filepath: str | os.PathLike[str] | None = None) -> None:
         """Writes `best_k_models` as YAML; default "best_k_models.yaml" in the folder."""
@@ -266,31 +267,31 @@ class ModelCheckpoint(Callback):
         if self.save_last is not False:
             holder = self._holder(trainer)
             if holder is None:
-                self._save_last(trainer)
+                self._kept.save_last(trainer)
             else:
-                self._note_last(trainer, holder.last_model_path)
-        self._writer.collect(trainer)
-        if self._writer.failed:
+                self._kept.note_last(trainer, holder.last_model_path)
+        self._kept.writer.collect(trainer)
+        if self._kept.writer.failed:
             raise CheckpointError(
                 f"ModelCheckpoint: the final state could not be saved. {self.failures[-1]} The "
                 "module holds it: free space and call trainer.save_checkpoint(path)."
             )
-        if self.monitor is not None and self.save_top_k and not self._ranking.entries:
+        if self.monitor is not None and self.save_top_k and not self._kept.ranking.entries:
             self._warn_once(
                 "had no finite value for whole epochs when a checkpoint was due, so that none is "
                 "the best one. Check when it is logged."
             )
 
     def teardown(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
-        self._writer.collect(trainer)
+        self._kept.writer.collect(trainer)
 
     def on_exception(self, trainer: Trainer, module: TaskModule, exception: BaseException) -> None:
-        self._writer.collect(trainer)
+        self._kept.writer.collect(trainer)
         if not self.save_on_exception or not self._training:
             return
         self._training = False
         name = f"exception-epoch={trainer.current_epoch}-step={trainer.global_step}"
-        path = self._free(os.path.join(self._folder, name))
+        path = self._kept.free(name)
         trainer.save_checkpoint(path, weights_only=self.save_weights_only)
         exception.add_note(f"ModelCheckpoint saved {path}")
 
@@ -337,102 +338,38 @@ class ModelCheckpoint(Callback):
             counters = {"epoch": trainer.current_epoch, "step": trainer.global_step}
             self._save(trainer, {**values, **counters})
         if self.save_last and (finals is not None or at_least_last):
-            if self._last_batches != trainer.position.batches:
-                self._save_last(trainer)
+            if not self._kept.holds(trainer):
+                self._kept.save_last(trainer)
 
     def _save(self, trainer: Trainer, values: dict[str, float]) -> None:
-        """Writes the file if it is good enough to stay, and removes the one it displaces."""
-        self._writer.collect(trainer)  # its failure would change the ranking
-        score = float(self._saves) if self.monitor is None else values[self.monitor]
-        finite, ranking = math.isfinite(score), self._ranking
-        if not finite:
+        score = None if self.monitor is None else values[self.monitor]
+        if score is not None and not math.isfinite(score):
             self._warn_once(
                 f"is {score} after update {trainer.global_step}. A value that is not finite is "
                 "never ranked, so that this checkpoint cannot become the best one."
             )
-        if not ranking.admits(score) and ranking.k != -1:
-            return
-        leaving = ranking.displaced_by(score)
-        path = self._free(os.path.join(self._folder, self._name.render(values)), leaving)
-        self._saves += 1
-        undo = self._taking_back()
-        if finite:
-            ranking.add(path, score)
-        if self.save_last is not False:
-            self._note_last(trainer, self._own_last() if self.save_last else path)
-        last = self._own_last() if self.save_last else None
-        self._write(trainer, path, score, partial(self._settle, path, last, leaving), undo)
-
-    def _settle(self, path: str, last: str | None, leaving: str | None) -> None:
-        """The file is complete: the last checkpoint is renewed, then the displaced file goes."""
-        if last is not None:
-            duplicate(path, last)
-        if leaving is not None and leaving != path:
-            remove_inside(self._folder, leaving)
-
-    def _save_last(self, trainer: Trainer) -> None:
-        self._writer.collect(trainer)
-        target, undo = self._own_last(), self._taking_back()
-        self._note_last(trainer, target)
-        self._write(trainer, target, None, _nothing, undo)
-
-    def _write(
-        self, trainer: Trainer, path: str, score: float | None, then: Any, undo: Any
-    ) -> None:
-        tell = partial(self._tell, trainer, path, score)
-        self._writer.write(trainer, Job(path, self.save_weights_only, then, undo, tell))
-
-    def _taking_back(self) -> Any:
-        """Undoes what is noted before a file is written, so that the file holds it."""
-        entries = list(self._ranking.entries)
-        last = self.last_model_path, self._last_batches
-
-        def undo() -> None:
-            self._ranking.entries = entries
-            self.last_model_path, self._last_batches = last
-
-        return undo
-
-    def _note_last(self, trainer: Trainer, path: str) -> None:
-        self.last_model_path, self._last_batches = path, trainer.position.batches
+        self._kept.save(trainer, self._name.render(values), score)
 
     def _holder(self, trainer: Trainer) -> ModelCheckpoint | None:
         """Who has the state of this moment in its newest file, where that is good enough."""
         keepers = [cb for cb in trainer.checkpoint_callbacks if isinstance(cb, ModelCheckpoint)]
         for keeper in keepers:
-            keeper._writer.collect(trainer)
-        batches = trainer.position.batches
-        holders = [cb for cb in keepers if cb._last_batches == batches]
+            keeper._kept.writer.collect(trainer)
+        holders = [keeper for keeper in keepers if keeper._kept.holds(trainer)]
         if self in holders:
             return self
         return holders[0] if holders and not self.save_last else None
-
-    def _own_last(self) -> str:
-        if not self._last_file:
-            self._last_file = self._free(os.path.join(self._folder, LAST))
-        return self._last_file
 
     @property
     def _folder(self) -> str:
         assert self.dirpath is not None
         return self.dirpath
 
-    def _free(self, stem: str, replaceable: str | None = None) -> str:
-        if not self.enable_version_counter and stem + ENDING not in self._ranking:
-            return stem + ENDING
-        return free_path(stem, taken=self._ranking, replaceable=replaceable)
-
     def _warn_once(self, what: str) -> None:
         if not self._warned:
             self._warned = True
             text = f"ModelCheckpoint: monitor={self.monitor!r} {what}"
             warnings.warn(text, UserWarning, stacklevel=2)
-
-    def _tell(self, trainer: Trainer, path: str, score: float | None) -> None:
-        if self.verbose:
-            ranked = self.monitor is not None and score is not None
-            what = f" ({self.monitor} = {score:.6g})" if ranked else ""
-            trainer.print(f"ModelCheckpoint: saved {path}{what}")
 
     # State.
 
@@ -448,48 +385,14 @@ class ModelCheckpoint(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "dirpath": self.dirpath,
-            "kept": [[path, score] for path, score in self._ranking.entries],
-            "last_model_path": self.last_model_path,
-            "last_file": self._last_file,
-            "last_batches": self._last_batches,
-            "saves": self._saves,
+            **self._kept.state_dict(),
             "seen": self._seen,
             "due": self._due,
             "every": self._rhythm.state_dict(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        found = [(self._find(path), score) for path, score in state_dict["kept"]]
-        entries = [(path, score) for path, score in found if path is not None]
-        if len(entries) < len(found):
-            folders = dict.fromkeys((state_dict["dirpath"], self._folder))
-            warnings.warn(
-                f"ModelCheckpoint: {len(found) - len(entries)} of {len(found)} files that the "
-                f"checkpoint ranks are no longer in {' or '.join(folders)}. "
-                "They are left out of the ranking.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._ranking.entries = []
-        for path, score in entries:
-            if self._ranking.admits(score):
-                self._ranking.add(path, score)
-        self.last_model_path = self._find(state_dict["last_model_path"]) or ""
-        last = self._find(state_dict["last_file"]) or ""
-        self._last_file = last if os.path.dirname(last) == self._folder else ""
-        self._last_batches = state_dict["last_batches"] if self.last_model_path else -1
-        self._saves = state_dict["saves"]
+        self._kept.load_state_dict(state_dict)
         self._seen = state_dict["seen"]
         self._due = state_dict["due"]
         self._rhythm.load_state_dict(state_dict.get("every", {}))
-
-    def _find(self, path: str) -> str | None:
-        if not path:
-            return None
-        here = os.path.join(self._folder, os.path.basename(path))
-        return next((place for place in (path, here) if os.path.exists(place)), None)
-
-
-def _nothing() -> None:
-    """Has no file to name again or to remove."""

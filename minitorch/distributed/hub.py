@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener, wait
 from typing import Any, NamedTuple
 
 RULE = "every rank must enter the same collectives in the same order"
@@ -59,7 +60,7 @@ class Hub(threading.Thread):
         self, listener: Listener, world_size: int, timeout_seconds: float, combine: Combine
     ) -> None:
         super().__init__(name="minitorch-hub", daemon=True)
-        self._listener = listener
+        self._listener, self._address = listener, listener.address
         self._world_size = world_size
         self._timeout = timeout_seconds
         self._combine = combine
@@ -89,19 +90,26 @@ class Hub(threading.Thread):
     def _let_in(self) -> None:
         """Waits until all ranks are there; those that come get an error if one does not."""
         end = time.monotonic() + self._timeout
-        socket = self._listener._listener._socket  # type: ignore[attr-defined]
-        while len(self._ranks) < self._world_size:
-            left = end - time.monotonic()
-            if left <= 0:
-                self._broken = self._text_of_missing()
-                return
-            socket.settimeout(left)
-            try:
-                connection = self._listener.accept()
-                if connection.poll(max(0.0, end - time.monotonic())):
-                    self._ranks[connection] = receive(connection)[0]["rank"]
-            except (AuthenticationError, EOFError, ConnectionError, TimeoutError):
-                continue  # somebody else, or a process that ended
+        late = threading.Timer(self._timeout + 0.01, self._knock)  # a listener waits for ever
+        late.daemon = True
+        late.start()
+        try:
+            while len(self._ranks) < self._world_size:
+                if time.monotonic() >= end:
+                    self._broken = self._text_of_missing()
+                    return
+                try:
+                    connection = self._listener.accept()
+                    if connection.poll(max(0.0, end - time.monotonic())):
+                        self._ranks[connection] = receive(connection)[0]["rank"]
+                except (AuthenticationError, EOFError, ConnectionError):
+                    continue  # somebody else, or a process that ended
+        finally:
+            late.cancel()
+
+    def _knock(self) -> None:
+        with contextlib.suppress(OSError):
+            Client(self._address).close()
 
     def _serve(self) -> None:
         left = None

@@ -70,7 +70,8 @@ class StochasticWeightAveraging(WeightAveraging):
     def setup(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         if stage == "fit":
             self._check()
-            self._begun, self._groups = False, None
+            self._begun = False
+            self._groups: int | None = None
         super().setup(trainer, module, stage)
 
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:

@@ -69,6 +69,7 @@ class WandbLogger(QueuedLogger):
         self._experiment = experiment
         self._checkpoint_name = checkpoint_name
         self._last: tuple[str, dict[str, Any]] | None = None
+        self._watched: list[tuple[Any, Any]] = []
         self._options = {"name": name, **options}
         if offline:
             self._options["mode"] = "offline"
@@ -117,6 +118,40 @@ class WandbLogger(QueuedLogger):
         """Show the distribution of real values."""
         array = to_real_array(tag, values).reshape(-1)
         self._media(tag, step, lambda wandb: wandb.Histogram(array), array.nbytes)
+
+    def watch(
+        self, model: Any, log: str | None = "gradients", log_freq: int = 100, log_graph: bool = True
+    ) -> None:
+        """Show the distributions of a module's gradients or weights from now on, until `unwatch`.
+
+        The axis counts backward passes. `GradientStatistics(histograms=True)` does the same by
+        updates, for every logger that draws distributions.
+
+        Args:
+            model: What has `named_parameters()`.
+            log: "gradients", "parameters", "all", or None for nothing.
+            log_freq: Backward passes between two looks.
+            log_graph: Accepted: TensorBoardLogger(log_graph=True) draws the graph.
+
+        Raises:
+            ValueError: An argument is out of range.
+        """
+        if log not in ("gradients", "parameters", "all", None):
+            raise ValueError(f'log must be "gradients", "parameters", "all" or None. Got {log!r}.')
+        if type(log_freq) is not int or log_freq < 1:
+            raise ValueError(f"log_freq must be an integer ≥ 1. Got {log_freq!r}.")
+        for name, parameter in model.named_parameters() if log else ():
+            if parameter.requires_grad:
+                look = _Watch(self, name, parameter, log, log_freq)
+                self._watched.append((model, parameter.register_hook(look)))
+
+    def unwatch(self, model: Any = None) -> None:
+        """Ends `watch` for a module, or for all."""
+        for owner, handle in self._watched:
+            if model is None or owner is model:
+                handle.remove()
+        left = [pair for pair in self._watched if model is not None and pair[0] is not model]
+        self._watched = left
 
     def log_image(self, tag: str, image: Any, step: int, dataformats: str = "CHW") -> None:
         """Show a picture: uint8, or floats in [0, 1]."""
@@ -184,7 +219,28 @@ class WandbLogger(QueuedLogger):
         return _Run(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_experiment": None, "_id": self.version}
+        own = {"_experiment": None, "_id": self.version, "_watched": []}
+        return {**super().__getstate__(), **own}
+
+
+class _Watch:
+    """What looks at the gradient of a parameter."""
+
+    def __init__(
+        self, logger: WandbLogger, name: str, parameter: Any, kinds: str | None, every: int
+    ) -> None:
+        self._logger, self._name, self._parameter = logger, name, parameter
+        self._kinds, self._every, self._count = kinds, every, 0
+
+    def __call__(self, gradient: Any) -> None:
+        self._count += 1
+        if self._count % self._every:
+            return
+        found = {"gradients": gradient, "parameters": self._parameter}
+        for kind, values in found.items():
+            if self._kinds in (kind, "all"):
+                array = values.detach().cpu()
+                self._logger.log_histogram(f"{kind}/{self._name}", array, self._count)
 
 
 class _Run(Sink):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,30 +201,50 @@ def apply_callbacks(trainer: Status, tree: dict[str, Any], path: str) -> None:
 
 
 def compare_options(trainer: Status, tree: dict[str, Any], choice: str | None, path: str) -> None:
-    """Raises if optimizers have other options than in the checkpoint and nobody chose a side.
+    """Raises if hyper-parameters or options of optimizers are not those of the checkpoint.
+
+    With the choice "old" the module's `hparams` get the checkpoint's values.
 
     Raises:
         ArgumentError: The choice is none.
-        TrainerError: Lists the differences.
+        TrainerError: Lists the differences, and nobody chose a side.
     """
     if choice not in (None, "old", "new"):
         raise ArgumentError(
             f'Trainer.fit: hparams must be "old" (those of the checkpoint) or "new" (those of the '
             f"module). Got {choice!r}."
         )
-    saved, here = tree.get("hyper_parameters", {}), dict(trainer.module.hparams)
-    names = [n for n in saved.keys() & here.keys() if _plain(saved[n]) != _plain(here[n])]
-    changed = []
+    differing = list(_differing(trainer, tree))
+    changed = list[str]()
     for optimizer, state in zip(trainer.optimizers, tree["optimizer_states"], strict=False):
         for group, old in zip(optimizer.param_groups, state["param_groups"], strict=False):
-            changed += _changed(group, old, bool(names))
+            changed += _changed(group, old, bool(differing))
+    options = {text.partition(":")[0] for text in changed}
+    changed += [_both(n, old, own[n]) for n, old, own in differing if n not in options]
     if changed and choice is None:
         trainer.checks.error(
             "resume-overrides-or-loses-hyperparameters",
-            "Trainer.fit: a resumed run has the optimizer options of its checkpoint. Got, for "
-            f'{path}, {"; ".join(dict.fromkeys(changed))}. Pass hparams="new" to go on with those '
-            'of the module (rates are scaled, schedules keep their place), or hparams="old".',
+            "Trainer.fit: a resumed run has the hyper-parameters and optimizer options of its "
+            f"checkpoint. Got, for {path}, {'; '.join(dict.fromkeys(changed))}. Pass "
+            'hparams="new" to go on with those of the module (rates are scaled, schedules keep '
+            'their place), or hparams="old".',
         )
+    if choice == "old":
+        for name, value, own in differing:
+            own[name] = value
+
+
+def _differing(trainer: Status, tree: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Hyper-parameters of the module and its data that differ: name, saved value, those of now."""
+    owners = {
+        "hyper_parameters": trainer.module,
+        "datamodule_hyper_parameters": trainer.datamodule,
+    }
+    for key, owner in owners.items():
+        saved, own = tree.get(key, {}), getattr(owner, "hparams", {})
+        for name in sorted(saved.keys() & own.keys()):
+            if _plain(saved[name]) != _plain(own[name]):
+                yield name, saved[name], own
 
 
 def _changed(group: dict[str, Any], old: dict[str, Any], hparams_differ: bool) -> list[str]:
@@ -235,8 +256,12 @@ def _changed(group: dict[str, Any], old: dict[str, Any], hparams_differ: bool) -
         if key == "lr" and not hparams_differ:
             continue
         if _plain(group[key]) != _plain(old[key]):
-            found.append(f"{key}: {old[key]!r} in the checkpoint, {group[key]!r} now")
+            found.append(_both(key, old[key], group[key]))
     return found
+
+
+def _both(name: str, old: Any, new: Any) -> str:
+    return f"{name}: {old!r} in the checkpoint, {new!r} now"
 
 
 def _plain(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +11,7 @@ from minitorch import inference_mode, no_grad, random
 from minitorch.callbacks.cancel import CancelEpoch
 from minitorch.callbacks.core.metric import EVAL_EPOCH, EVAL_STEP
 from minitorch.callbacks.core.nested import map_leaves
+from minitorch.callbacks.core.pulling import ARGUMENT
 from minitorch.errors import DataError, TrainerError
 from minitorch.nn.modes import evaluating
 from minitorch.trainer import finding
@@ -222,6 +224,12 @@ def _one_loader(
     ends = getattr(on, f"on_{loop.event}_batch_end")
     step = getattr(module, loop.step)
     arguments = positional_count(step, 3)
+    if ARGUMENT in inspect.signature(step).parameters:
+        raise TrainerError(
+            f"{loop.step}: {ARGUMENT} is for training_step alone; an evaluation hands over one "
+            f"batch at a time. Got it in {type(module).__name__}.{loop.step}. Define "
+            f"`def {loop.step}(self, batch, batch_idx):`."
+        )
     if len(trainer.eval_data if trainer.stage != "fit" else trainer.val_data) > 1 and arguments < 3:
         raise TrainerError(
             f"{loop.step}: with several loaders it is told which one a batch comes from. "

@@ -34,6 +34,7 @@ from minitorch.trainer.loaders import Batches
 from minitorch.trainer.logger_group import LoggerGroup, make_loggers
 from minitorch.trainer.position import Position
 from minitorch.trainer.result import Ending
+from minitorch.trainer.resuming import Resuming
 from minitorch.trainer.saving import Saving
 from minitorch.trainer.taking_part import Asked
 from minitorch.trainer.task import overrides
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=Callback)
 
 
-class Status(LightningNames, View):
+class Status(LightningNames, Resuming, View):
     """State of a run. Final class: `Trainer`.
 
     Attributes:

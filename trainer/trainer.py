@@ -14,6 +14,7 @@ from minitorch.errors import DivergenceError, TrainerError
 from minitorch.trainer import cancels, checkpoint, evaluate, recovery, several
 from minitorch.trainer.arguments import Settings, settle
 from minitorch.trainer.data_module import join
+from minitorch.trainer.environment import from_environment
 from minitorch.trainer.events import order_table
 from minitorch.trainer.loaders import END
 from minitorch.trainer.outputs import check_finite, read_loss, read_manual
@@ -91,6 +92,7 @@ class Trainer(Status):
             devices are asked for.
     """
 
+    @from_environment
     def __init__(
         self,
         *,
@@ -169,7 +171,7 @@ class Trainer(Status):
             batch_size: For data that is not batched yet; training data is shuffled then.
             datamodule: Gives the data in place of loaders.
             hparams: With ckpt_path, whose hyper-parameters hold where they differ: "old" for the
-                checkpoint's, "new" for the module's.
+                checkpoint's (what is built from others already stays), "new" for the module's.
 
         Returns:
             How it ended, the best and last checkpoint, and the history of metrics.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minitorch as mt
 from minitorch.loggers import LoggerError, MLFlowLogger, WandbLogger
 
 HAS = {name: importlib.util.find_spec(name) is not None for name in ("wandb", "mlflow")}
@@ -86,6 +87,36 @@ def test_wandb_is_asked_for_the_right_things(calls: list[tuple[Any, ...]], tmp_p
     logger.log_metrics({"loss": 0.25}, 9)
     logger.finalize("success")
     assert [name for name, _, _ in calls].count("init") == 1, "a test after the fit goes on"
+
+
+WATCHED = {"gradients": ["gradients"], "parameters": ["parameters"], None: []}
+
+
+@pytest.mark.parametrize("log", [*WATCHED, "all"])
+def test_wandb_watches_a_module(
+    log: str | None, calls: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    logger, layer = WandbLogger(save_dir=tmp_path), mt.nn.Linear(3, 2)
+    layer.bias.requires_grad_(False)
+    logger.watch(layer, log, log_freq=2)
+    for _ in range(5):
+        layer(mt.ones(1, 3)).sum().backward()
+    logger.unwatch(mt.nn.Linear(1, 1))
+    layer(mt.ones(1, 3)).sum().backward()
+    logger.unwatch(layer)
+    layer(mt.ones(1, 3)).sum().backward()
+    layer(mt.ones(1, 3)).sum().backward()
+    logger.flush()
+    kinds = WATCHED.get(log, ["gradients", "parameters"])
+    assert [args[0] for name, args, _ in calls if name == "log"] == [
+        {f"{kind}/weight": ("histogram", 6), "trainer/global_step": step}
+        for step in (2, 4, 6)
+        for kind in kinds
+    ]
+    with pytest.raises(ValueError, match="log_freq must be an integer ≥ 1. Got 0"):
+        logger.watch(layer, log_freq=0)
+    with pytest.raises(ValueError, match="log must be \"gradients\", .* Got 'weights'"):
+        logger.watch(layer, "weights")
 
 
 @pytest.mark.parametrize(("log_model", "uploads"), [(False, 0), (True, 1), ("all", 2)])

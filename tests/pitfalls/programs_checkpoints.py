@@ -233,6 +233,21 @@ def _(tmp_path: Path) -> None:
     quiet(max_epochs=2).fit(Momentum(lr=0.5), loader(shuffle=True), ckpt_path=path)
 
 
+@error(
+    "resume-overrides-or-loses-hyperparameters",
+    r"width: 3 in the checkpoint, 4 now",
+    "that no optimizer has",
+)
+def _(tmp_path: Path) -> None:
+    class Sized(Momentum):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    path = cut(Sized(3), tmp_path)
+    quiet(max_epochs=2).fit(Sized(4), loader(shuffle=True), ckpt_path=path)
+
+
 @good("resume-overrides-or-loses-hyperparameters")
 def _(tmp_path: Path) -> None:
     path = cut(Momentum(), tmp_path)

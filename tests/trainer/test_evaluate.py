@@ -140,6 +140,17 @@ def test_several_loaders_need_a_step_that_tells_them_apart() -> None:
         quiet().test(Regression(), [loader(4), loader(8)])
 
 
+@pytest.mark.parametrize("stage", ["validate", "test", "predict"])
+def test_an_evaluation_has_no_dataloader_iter(stage: str) -> None:
+    def step(self: Any, dataloader_iter: Any) -> Any:
+        return next(dataloader_iter)
+
+    name = {"validate": "validation_step", "test": "test_step", "predict": "predict_step"}[stage]
+    task = type("Pulls", (Regression,), {name: step})()
+    with pytest.raises(TrainerError, match=f"{name}: dataloader_iter is for training_step alone"):
+        getattr(quiet(), stage)(task, loader())
+
+
 def test_predictions_are_on_the_cpu(pretend_gpu: Any) -> None:
     x, _ = arrays(10)
     task = Regression()

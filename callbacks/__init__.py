@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback as Callback
 from minitorch.callbacks.callback import Order as Order
+from minitorch.lazy import missing
 
 if TYPE_CHECKING:
     from minitorch.callbacks.activation_statistics import (
@@ -135,10 +136,29 @@ __all__ = ["Callback", "Order", *_HOME]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(_absent(name))
     value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+_ELSEWHERE = {
+    "Checkpoint": "Derive from Callback with order = Order.PERSIST, or from ModelCheckpoint.",
+    "LightningCLI": "It is in minitorch.trainer.cli.",
+    "TrainerCLI": "It is in minitorch.trainer.cli.",
+    "SaveConfigCallback": "It is in minitorch.trainer.cli.",
+    "Tuner": "It is in minitorch.trainer.",
+}
+
+
+def _absent(name: str) -> str:
+    """What an AttributeError says; names of Lightning are told where they are here."""
+    hint = _ELSEWHERE.get(name, "")
+    for end, place in (("Logger", "loggers"), ("Profiler", "trainer")):
+        hint = hint or (f"Look in minitorch.{place}." if name.endswith(end) else "")
+    if hint:
+        return f"module {__name__!r} has no attribute {name!r}. {hint}"
+    return missing(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -37,7 +37,10 @@ _HOME = {
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = f". There are {', '.join(_HOME)}." if name[:1].isupper() else ""
+        if name.endswith("Logger"):
+            hint += " For another service derive from Logger."
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value
     return value

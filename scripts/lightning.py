@@ -6,7 +6,9 @@ name is missing. A name without a note means the same here.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ HEAD = """# Lightning's names, and what they are here
 
 Written by `scripts/lightning.py` from `scripts/lightning_names.toml`; tests compare both with the
 code, and with Lightning where it is installed. `import minitorch.trainer as pl` and
-`pl.LightningModule`, `pl.Trainer`, `pl.callbacks` … work in programs written for it.
+`pl.LightningModule`, `pl.Trainer`, `pl.callbacks` … work in programs written for it, and a variable
+such as PL_TRAINER_MAX_EPOCHS stands for an argument of the Trainer that is not passed.
 """
 
 TITLES = {
@@ -28,7 +31,21 @@ TITLES = {
     "module": "LightningModule, here TaskModule",
     "datamodule": "LightningDataModule, here DataModule",
     "callback": "Callback",
+    "package": "The package, here minitorch.trainer",
+    "callbacks": "Callbacks, in minitorch.callbacks",
+    "loggers": "Loggers, in minitorch.loggers",
+    "profilers": "Profilers, in minitorch.trainer",
+    "cli": "The command line, in minitorch.trainer.cli",
+    "cli_argument": "Arguments of LightningCLI",
 }
+PACKAGES = {
+    "package": "minitorch.trainer",
+    "callbacks": "minitorch.callbacks",
+    "loggers": "minitorch.loggers",
+    "profilers": "minitorch.trainer",
+    "cli": "minitorch.trainer.cli",
+}
+"""Where the names of a package of Lightning are looked for; an `import` there gives the rest."""
 
 
 def ours(kind: str) -> set[str]:
@@ -38,6 +55,10 @@ def ours(kind: str) -> set[str]:
 
     if kind == "argument":
         return set(inspect.signature(Trainer).parameters) - {"unknown"}
+    if kind == "cli_argument":
+        from minitorch.trainer.cli import TrainerCLI
+
+        return set(inspect.signature(TrainerCLI).parameters)
     trainer = Trainer(enable_progress_bar=False) if kind == "trainer" else None
     homes: dict[str, Any] = {
         "trainer": trainer,
@@ -48,13 +69,21 @@ def ours(kind: str) -> set[str]:
     return set(dir(homes[kind]))
 
 
+def held(package: str, names: list[str]) -> set[str]:
+    """Those of the names that a package has, its modules too."""
+    module = importlib.import_module(package)
+    modules = {found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+    return {name for name in names if name in modules or hasattr(module, name)}
+
+
 def table() -> dict[str, dict[str, tuple[bool, str]]]:
     """For each kind and name: whether it exists here, and the note."""
     read = tomllib.loads(NAMES.read_text())
     found: dict[str, dict[str, tuple[bool, str]]] = {}
     for kind, rows in read.items():
-        here, notes = ours(kind), rows["notes"]
-        found[kind] = {name: (name in here, notes.get(name, "")) for name in rows["names"].split()}
+        names, notes = rows["names"].split(), rows["notes"]
+        here = held(PACKAGES[kind], names) if kind in PACKAGES else ours(kind)
+        found[kind] = {name: (name in here, notes.get(name, "")) for name in names}
     return found
 
 

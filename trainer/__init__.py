@@ -68,7 +68,9 @@ def __getattr__(name: str) -> Any:
     if name in _LIGHTNING:
         return __getattr__(_LIGHTNING[name])
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from minitorch.trainer.lightning_hints import absent
+
+        raise AttributeError(absent(__name__, name, __all__))
     home = _HOME[name]
     home = home if home.startswith("minitorch.") else f"{__name__}.{home}"
     value = getattr(importlib.import_module(home), name)

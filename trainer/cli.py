@@ -18,7 +18,14 @@ from minitorch.trainer.trainer import Trainer
 if TYPE_CHECKING:
     from types import MethodType
 
-__all__ = ["CLI", "CLIParser", "SaveConfigCallback", "TrainerCLI"]
+__all__ = [
+    "CLI",
+    "CLIParser",
+    "LightningArgumentParser",
+    "LightningCLI",
+    "SaveConfigCallback",
+    "TrainerCLI",
+]
 
 SUBCOMMANDS: dict[str, set[str]] = {
     "fit": {"model", "train_dataloaders", "val_dataloaders", "datamodule"},
@@ -312,4 +319,5 @@ class TrainerCLI:
         )
 
 
-CLI = TrainerCLI
+CLI = LightningCLI = TrainerCLI
+LightningArgumentParser = CLIParser

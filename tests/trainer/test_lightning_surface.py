@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
+import pkgutil
 import tomllib
 import warnings
 from pathlib import Path
@@ -45,6 +47,7 @@ def test_every_name_is_here_or_has_a_reason(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TABLE)
 def test_no_name_of_lightning_is_forgotten(kind: str, lightning: Any) -> None:
+    import pytorch_lightning.cli as lightning_cli
     import torch
 
     bases = {"module": torch.nn.Module}
@@ -54,8 +57,31 @@ def test_no_name_of_lightning_is_forgotten(kind: str, lightning: Any) -> None:
         "datamodule": lightning.LightningDataModule,
         "callback": lightning.Callback,
     }
-    if kind == "argument":
-        theirs = set(inspect.signature(lightning.Trainer).parameters)
+    constructors = {"argument": lightning.Trainer, "cli_argument": lightning_cli.LightningCLI}
+    packages = {"callbacks": lightning.callbacks, "loggers": lightning.loggers}
+    packages["profilers"] = lightning.profilers
+    if kind == "package":
+        modules = {found.name for found in pkgutil.iter_modules(lightning.__path__)}
+        inner = {
+            "_graveyard",
+            "core",
+            "loops",
+            "serve",
+            "trainer",
+            "demos",
+            "__setup__",
+            "__version__",
+            "__about__",
+        }
+        theirs = {*lightning.__all__, *modules} - inner
+    elif kind in packages:
+        theirs = set(packages[kind].__all__)
+    elif kind == "cli":
+        own = [o for o in vars(lightning_cli).values() if inspect.isclass(o) or callable(o)]
+        names = {o.__name__ for o in own if getattr(o, "__module__", "") == lightning_cli.__name__}
+        theirs = {name for name in names if not name.startswith("_")} - {"ReduceLROnPlateau"}
+    elif kind in constructors:
+        theirs = set(inspect.signature(constructors[kind]).parameters) - {"kwargs"}
     else:
         names = set(dir(homes[kind])) - set(dir(bases.get(kind, object)))
         theirs = {name for name in names if not name.startswith("_") and name.islower()}
@@ -77,8 +103,36 @@ def test_the_package_stands_in_for_lightnings() -> None:
     assert (pl.LightningModule, pl.LightningDataModule) == (TaskModule, DataModule)
     assert (pl.callbacks, pl.loggers) == (minitorch.callbacks, minitorch.loggers)
     assert pl.Callback is Callback
-    with pytest.raises(AttributeError, match="no attribute 'LightningTrainer'"):
-        pl.LightningTrainer  # noqa: B018
+    from minitorch.trainer import cli
+
+    assert (cli.LightningCLI, cli.LightningArgumentParser) == (cli.TrainerCLI, cli.CLIParser)
+
+
+HINTS = {
+    ("trainer", "LightningTrainer"): "has no attribute 'LightningTrainer'. It is Trainer.",
+    ("trainer", "LightningCLI"): "It is in minitorch.trainer.cli",
+    ("trainer", "RichProgressBar"): "It is in minitorch.callbacks.",
+    ("trainer", "TensorBoardLogger"): "It is in minitorch.loggers.",
+    ("trainer", "PyTorchProfiler"): "It is OpsProfiler",
+    ("trainer", "profilers"): "are in minitorch.trainer itself",
+    ("trainer", "Trianer"): "Did you mean 'Trainer'?",
+    ("callbacks", "Checkpoint"): "Derive from Callback with order = Order.PERSIST",
+    ("callbacks", "CSVLogger"): "Look in minitorch.loggers.",
+    ("callbacks", "SimpleProfiler"): "Look in minitorch.trainer.",
+    ("callbacks", "LightningCLI"): "It is in minitorch.trainer.cli.",
+    ("callbacks", "EarlyStoping"): "Did you mean 'EarlyStopping'?",
+    ("loggers", "CometLogger"): "There are CSVLogger, .* For another service derive from Logger.",
+    ("loggers", "Rows"): "There are CSVLogger, ",
+}
+
+
+@pytest.mark.parametrize(("package", "name"), HINTS)
+def test_absent_names_say_where_they_are(package: str, name: str) -> None:
+    module = importlib.import_module(f"minitorch.{package}")
+    with pytest.raises(AttributeError, match=HINTS[package, name]):
+        getattr(module, name)
+    with pytest.raises(AttributeError, match="has no attribute '__nothing__'$"):
+        _ = module.__nothing__
 
 
 NOT_TAKEN = {

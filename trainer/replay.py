@@ -55,7 +55,7 @@ def rerun(path: str | os.PathLike[str], task: Any, **options: Any) -> Exception 
     )
     module = _make(task, path)
     try:
-        trainer.fit(module, _Again(bundle["batches"], done), ckpt_path=path)
+        trainer.fit(module, _Again(bundle["batches"], done), ckpt_path=path, hparams="old")
     except Exception as error:
         print("again:")
         traceback.print_exception(error, file=sys.stdout)

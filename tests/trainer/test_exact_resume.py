@@ -392,7 +392,8 @@ def test_failed_update_of_an_open_window_is_repeated(tmp_path: Path) -> None:
             quiet(callbacks=save, **options).fit(Fails(5, "optimizer_step", after=after), batches)
         assert (save.position["batch"], save.position["window"]) == (5 if after else 4, 0)
         again = Fails()
-        result = quiet(**options).fit(again, batches, ckpt_path=tmp_path / "x.ckpt")
+        path = tmp_path / "x.ckpt"
+        result = quiet(**options).fit(again, batches, ckpt_path=path, hparams="new")
         assert result.global_step == expected.global_step
         if not after:
             assert_same(weights(whole), weights(again))

@@ -33,6 +33,7 @@ from ..winograd_plan import (
     plan_tiles,
 )
 from .kernel import inlined, kernel
+from .memory import clear, copy
 from .sandwich import checked_sandwich, sandwich
 from .vector import COLUMNS, ROWS, multiply_tile, turn
 
@@ -83,7 +84,8 @@ _gather_weight = sandwich(_PAIRS, _WEIGHT_PARTS.T)  # Gᵀ s G
 def _fill(buffer, x, image, y, lines, line, left, channels, deep, height, width):  # type: ignore[no-untyped-def]
     """buffer[r, p, c] = x[image, c, y + r, p - left], 0 outside of the image."""
     plane, size = height * width, line * deep
-    first, last = min(line, max(0, left)), max(0, min(line, left + width))
+    first = min(line, max(0, left))
+    last = max(first, min(line, left + width))
     top, bottom = max(0, min(lines, -y)), max(0, min(lines, height - y))
     whole = channels - channels % LANES
     start = (image * channels * height + y) * width - left
@@ -98,28 +100,47 @@ def _fill(buffer, x, image, y, lines, line, left, channels, deep, height, width)
                         break
                     turn(x, source + p, plane, buffer, target + p * deep, deep)
                     p += LANES
-            for k in range(min(LANES, channels - c)):
-                for q in range(p, last):
-                    buffer[target + q * deep + k] = x[source + k * plane + q]
+            while p < last:
+                for k in range(min(LANES, channels - c)):
+                    buffer[target + p * deep + k] = x[source + k * plane + p]
+                p += 1
     for r in range(lines):
-        inside = top <= r < bottom
-        low, high = (first, max(first, last)) if inside else (line, line)
-        for k in range(low * deep):
-            buffer[r * size + k] = 0
-        for k in range(high * deep, size):
-            buffer[r * size + k] = 0
+        if r < top or r >= bottom:
+            clear(buffer, r * size, size)
+        else:
+            clear(buffer, r * size, first * deep)
+            clear(buffer, r * size + last * deep, size - last * deep)
 
 
 @inlined
-def _spread(buffer, spread, s, at):  # type: ignore[no-untyped-def]
-    """spread[i·6 + j, tile, c] of a row of tiles of x, the first one at `at`."""
-    step = s.spread_step
-    for tile in range(s.across):
-        for c in range(0, s.channels, LANES):
-            _spread_input(
-                *(buffer, OUT * tile * s.deep + c, s.line * s.deep, s.deep),
-                *(spread, at + tile * s.deep + c, IN * step, step),
-            )
+def _spread_rows(x, spread, s, first, last, base, of_gradient):  # type: ignore[no-untyped-def]
+    """Bᵀ d B, or A g Aᵀ, of some rows of tiles; the row `base` comes first in `spread`.
+
+    Channels of d lie together, those of g in lines of 16.
+    """
+    lines, line, left, top, channels, deep = IN, s.line, s.left, s.top, s.channels, s.deep
+    height, width, step = s.height, s.width, s.spread_step
+    if of_gradient:
+        lines, line, left, top, channels = OUT, OUT * s.across, 0, 0, s.columns
+        deep, height, width = s.product_deep, s.out_height, s.out_width
+        step = s.product_step
+    buffer = np.empty(lines * line * deep, np.float32)
+    for i in range(first, last):
+        image, y = i // s.tile_rows, OUT * (i % s.tile_rows) - top
+        _fill(buffer, x, image, y, lines, line, left, channels, deep, height, width)
+        for tile in range(s.across):
+            at, place = (i - base) * s.across + tile, OUT * tile * deep
+            for c in range(0, channels, LANES):
+                if of_gradient:
+                    to = (at + c // COLUMNS * s.tiles) * COLUMNS + c % COLUMNS
+                    _spread_gradient(
+                        *(buffer, place + c, line * deep, deep), *(spread, to, IN * step, step)
+                    )
+                else:
+                    to = at * deep + c
+                    _spread_input(
+                        *(buffer, place + c, line * deep, deep), *(spread, to, IN * step, step)
+                    )
 
 
 @kernel()
@@ -150,16 +171,12 @@ def _put(lines, turned, y, s, image, row, column, columns):  # type: ignore[no-u
     count = min(OUT, s.out_height - row * OUT)
     at = (image * s.columns + column) * plane + row * OUT * s.out_width
     for k in range(columns):
+        source, to = k * size, at + k * plane
         if s.wide == s.out_width:
-            out, values = y[at + k * plane :][: count * s.wide], turned[k * size :]
-            for p in range(len(out)):
-                out[p] = values[p]
-        else:
-            for r in range(count):
-                out = y[at + k * plane + r * s.out_width :][: s.out_width]
-                values = turned[k * size + r * s.wide :]
-                for p in range(len(out)):
-                    out[p] = values[p]
+            copy(turned, source, y, to, count * s.wide)
+            continue
+        for r in range(count):
+            copy(turned, source + r * s.wide, y, to + r * s.out_width, s.out_width)
 
 
 @inlined
@@ -176,16 +193,6 @@ def _multiply(spread, packed, products, s, rows, terms, first, last, tiles):  # 
                     multiply_tile(
                         a, rows, tile, terms, k, count, packed, b_at, products, out_at, k > 0
                     )
-
-
-@inlined
-def _spread_rows(x, spread, s, first, last, base):  # type: ignore[no-untyped-def]
-    """Bᵀ d B of some rows of tiles; the row `base` comes first in `spread`."""
-    buffer = np.empty(IN * s.line * s.deep, np.float32)
-    for i in range(first, last):
-        image, y, deep = i // s.tile_rows, OUT * (i % s.tile_rows) - s.top, s.deep
-        _fill(buffer, x, image, y, IN, s.line, s.left, s.channels, deep, s.height, s.width)
-        _spread(buffer, spread, s, (i - base) * s.across * deep)
 
 
 @inlined
@@ -222,29 +229,11 @@ def _convolve_items(first, last, x, bias, y, packed, flaws, spread, products, si
         if s.step == ALL:
             base, place, end, tiles = i, 0, PLACES, (stop - i) * s.across
         if s.step & SPREAD:
-            _spread_rows(x, spread, s, s.first_row + i, s.first_row + stop, base)
+            _spread_rows(x, spread, s, s.first_row + i, s.first_row + stop, base, False)
         if s.step & MULTIPLY:
             _multiply(spread, packed, products, s, rows, terms, place, end, tiles)
         if s.step & GATHER:
             _gather_rows(products, bias, y, flaws, s, s.first_row + i, s.first_row + stop, base)
-
-
-@inlined
-def _spread_gradient_rows(g, spread, s, first, last, base):  # type: ignore[no-untyped-def]
-    """A g Aᵀ of some rows of tiles, as lines of 16 columns."""
-    deep, line, step = s.product_deep, OUT * s.across, s.product_step
-    buffer = np.empty(OUT * line * deep, np.float32)
-    for i in range(first, last):
-        image, y = i // s.tile_rows, OUT * (i % s.tile_rows)
-        _fill(buffer, g, image, y, OUT, line, 0, s.columns, deep, s.out_height, s.out_width)
-        for tile in range(s.across):
-            at = ((i - base) * s.across + tile) * COLUMNS
-            for c in range(0, s.columns, LANES):
-                _spread_gradient(
-                    *(buffer, OUT * tile * deep + c, line * deep, deep),
-                    *(spread, at + c // COLUMNS * s.tiles * COLUMNS + c % COLUMNS),
-                    *(IN * step, step),
-                )
 
 
 @inlined
@@ -281,8 +270,10 @@ def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms)
             if apart:
                 base, tiles, add = i, (stop - i) * s.across, i > begin
             if s.step & SPREAD:
-                _spread_rows(x, spread, s, s.first_row + i, s.first_row + stop, base)
-                _spread_gradient_rows(g, gradient, s, s.first_row + i, s.first_row + stop, base)
+                for of_gradient in range(2):
+                    a, out = (g, gradient) if of_gradient else (x, spread)
+                    low, high = s.first_row + i, s.first_row + stop
+                    _spread_rows(a, out, s, low, high, base, of_gradient)
             if s.step & MULTIPLY:
                 _sum(spread, gradient, sums, at, s, rows, terms, place, to, tiles, add)
 

@@ -20,7 +20,7 @@ from . import threads
 LEAST = 1 << 11
 
 _loaded: dict[str, ModuleType | None] = {}
-_reentrant = False  # the threading layer can be entered by several threads at once
+_reentrant = False  # several threads can call kernels at once
 _forked = False  # this process was forked after its parent had compiled kernels
 
 
@@ -32,9 +32,9 @@ def load(family: str) -> ModuleType | None:
 
     Returns:
         The module; None where the operation's plain body has to serve: numba cannot be imported,
-        MINITORCH_KERNELS is `off`, the process was forked from one that had used kernels (GNU
-        OpenMP does not survive a fork), or a thread other than the main one calls while numba
-        found no threading layer that several threads may enter.
+        MINITORCH_KERNELS is `off`, the process was forked from one that had used kernels (their
+        threads do not survive a fork), or a thread other than the main one calls on a system
+        without semaphores while numba found no threading layer that several threads may enter.
     """
     if _forked:
         return None
@@ -76,14 +76,14 @@ def _import(family: str) -> ModuleType | None:
     global _reentrant
     if os.environ.get("MINITORCH_KERNELS", "on") == "off":
         return None
-    threads.prepare()
     keep_freed_memory()
     try:
         import numba  # noqa: F401
     except ImportError:
         return None
-    _reentrant = _has_layer("omppool") or _has_layer("tbbpool")
     with _own_cache():
+        team = importlib.import_module("minitorch.kernels.cpu.team")
+        _reentrant = team.available or _has_layer("omppool") or _has_layer("tbbpool")
         return importlib.import_module(f"minitorch.kernels.cpu.{family}")
 
 

@@ -1,9 +1,10 @@
-"""Who uses how many threads: one number, and one pool, that of the compiled kernels.
+"""Who uses how many threads: one number, and one team, that of the compiled kernels.
 
-Kernels share out rows or blocks with `prange`. Matrix products are cut into blocks in the same
-pool, each block a product of OpenBLAS on one thread (`cpu/blas.py`): the idle threads of a second
-pool would spin while this one works. Where there is no numba, or NumPy has another BLAS, products
-are NumPy's and use its threads. Threads of a DataLoader compute alone, each on its own core.
+Kernels are shared out to the team piece by piece (`cpu/team.py`), and matrix products are kernels
+too: OpenBLAS under NumPy keeps to one thread where the kernels call it, since the idle threads of a
+second pool would spin while the team works. Where there is no numba, or NumPy has another BLAS,
+products are NumPy's and use its threads. Threads of a DataLoader compute alone, each on its own
+core.
 """
 
 from __future__ import annotations
@@ -15,16 +16,11 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-# Turns that GNU OpenMP's idle threads spin before they sleep. Its default, about a millisecond,
-# keeps a core from other processes after every kernel; one that sleeps at once costs a wake-up for
-# each. A step calls kernels every few dozen microseconds.
-SPIN_TURNS = "10000"
-
 
 class _Here(threading.local):
-    """What this thread may use; numba keeps a number for each thread too."""
+    """What this thread may use."""
 
-    asked: int | None = 0  # the number that numba was told last; 0 before
+    asked: int | None = 0  # the number that it was told last; 0 before
     usable: int = 1
     alone: bool = False
 
@@ -33,12 +29,6 @@ _here = _Here()
 _wanted: int | None = None
 _limiter: Any = None
 _products_are_ours = False
-
-
-def prepare() -> None:
-    """Called before numba is imported: GNU OpenMP reads the environment only when it is loaded."""
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_TURNS)
 
 
 def _asked() -> int | None:
@@ -53,13 +43,12 @@ def apply() -> None:
     """Called before kernels run: gives those of this thread the number that was asked for."""
     if _here.asked == _wanted:
         return
-    import numba
+    from numba import config
 
-    most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    _here.usable = 1 if _here.alone else min(_asked() or most, most)
-    numba.set_num_threads(_here.usable)
     from .cpu import team
 
+    most = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    _here.usable = 1 if _here.alone else min(_asked() or most, most)
     team.start(_here.usable - 1)
     _here.asked = _wanted
 

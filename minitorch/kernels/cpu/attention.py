@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 from numba.extending import register_jitable
 
 from .. import threads
 from .blas import available, gemm
-from .compile import FAST, kernel, part
+from .kernel import FAST, kernel
 from .scalars import exp_f32
-from .share import take_number
 
 _F = np.float32
 _ONE = _F(1)
@@ -42,16 +40,13 @@ def _add_bias(row, bias, b, h, r):  # type: ignore[no-untyped-def]
         row[j] += line[j]
 
 
-@part(fastmath=FAST)
-def _forward_blocks(counter, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
+@kernel(fastmath=FAST)
+def _forward(first, last, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
     heads, length, keys, width, out_width, most = sizes
     blocks = (length + most - 1) // most
     scores = np.empty((most, keys), _F)
     at_scores = scores.ctypes.data
-    while True:
-        number = take_number(counter)
-        if number >= tops.shape[0] * blocks:
-            break
+    for number in range(first, last):
         n, block = number // blocks, blocks - 1 - number % blocks
         b, h = n // heads, n % heads
         (q, ldq), (k, ldk) = _place(places, 0, b, h), _place(places, 1, b, h)
@@ -86,23 +81,13 @@ def _forward_blocks(counter, tops, factors, places, bias, sizes, scale, causal):
         gemm(False, False, rows, out_width, seen, _ONE, at_scores, keys, v, ldv, 0, o, ldo)
 
 
-@kernel()
-def _forward(tops, factors, places, bias, sizes, scale, causal, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _forward_blocks(counter, tops, factors, places, bias, sizes, scale, causal)
-
-
-@part(fastmath=FAST)
-def _backward_blocks(counter, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
+@kernel(fastmath=FAST)
+def _backward(first, last, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
     heads, length, keys, width, out_width, most = sizes
     blocks = (length + most - 1) // most
     weights, slopes = np.empty((most, keys), _F), np.empty((most, keys), _F)
     at_w, at_s = weights.ctypes.data, slopes.ctypes.data
-    while True:
-        n = take_number(counter)
-        if n >= tops.shape[0]:
-            break
+    for n in range(first, last):
         b, h = n // heads, n % heads
         (q, ldq), (k, ldk) = _place(places, 0, b, h), _place(places, 1, b, h)
         (v, ldv), (g, ldg) = _place(places, 2, b, h), _place(places, 3, b, h)
@@ -138,13 +123,6 @@ def _backward_blocks(counter, tops, factors, places, bias, sizes, scale, causal)
                 True, False, seen, out_width, rows, _ONE, at_w, keys, at_g, ldg, keep, dv, ld_dv
             )  # fmt: skip
             keep = 1
-
-
-@kernel()
-def _backward(tops, factors, places, bias, sizes, scale, causal, workers):  # type: ignore[no-untyped-def]
-    counter = np.zeros(1, np.int64)
-    for _ in prange(workers):
-        _backward_blocks(counter, tops, factors, places, bias, sizes, scale, causal)
 
 
 def _heads_apart(a: Any) -> Any:
@@ -193,9 +171,8 @@ def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tu
     bias = np.empty((0, 0, 0, 0), _F) if bias is None else bias
     sizes = _sizes(q, k, v)
     blocks = len(tops) * -(-q.shape[2] // sizes[-1])
-    workers = min(threads.count(), blocks)
     places = _places(q, k, v, out)
-    _forward.share(workers, tops, factors, places, bias, sizes, _F(scale), causal)
+    _forward.share(threads.count(), blocks, tops, factors, places, bias, sizes, _F(scale), causal)
     return out.reshape(shape), tops, factors
 
 
@@ -210,9 +187,8 @@ def backward(
         for d in grads[1:]:
             d[:, :, q.shape[2] :] = 0  # keys that no row sees
     bias = np.empty((0, 0, 0, 0), _F) if bias is None else bias
-    workers = min(threads.count(), len(rows[0]))
-    places = _places(q, k, v, g, *grads)
-    _backward.share(workers, *rows, places, bias, _sizes(q, k, v), _F(scale), causal)
+    given = (*rows, _places(q, k, v, g, *grads), bias, _sizes(q, k, v), _F(scale), causal)
+    _backward.share(threads.count(), len(rows[0]), *given)
     dq, dk, dv = (d.reshape(shape) for d, shape in zip(grads, shapes, strict=True))
     return dq, dk, dv
 

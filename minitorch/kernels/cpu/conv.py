@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import kernel
+from .kernel import kernel
 
 
 @kernel()
-def _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, h, w = x.shape
+def _patches(first_row, last_row, x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
+    n, _, h, w = x.shape
     oh, ow = cols.shape[4], cols.shape[5]
-    for row in prange(c * kh * kw):
+    for row in range(first_row, last_row):
         ch, i, j = row // (kh * kw), row // kw % kh, row % kw
         first = max(0, -((j * dw - left) // sw))
         last = min(ow, (w - 1 - j * dw + left) // sw + 1)
@@ -37,10 +36,10 @@ def _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyp
 
 
 @kernel()
-def _add_patches(out, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, h, w = out.shape
+def _add_patches(first_plane, last_plane, out, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
+    _, c, h, w = out.shape
     oh, ow = cols.shape[4], cols.shape[5]
-    for plane in prange(n * c):
+    for plane in range(first_plane, last_plane):
         m, ch = plane // c, plane % c
         for i in range(kh):
             for j in range(kw):
@@ -66,7 +65,7 @@ def patches(x: Any, window: Any, oh: int, ow: int) -> Any:
     (kh, kw), (sh, sw), (t, left), _, (dh, dw) = window
     n, c = x.shape[:2]
     cols = np.empty((c, kh, kw, n, oh, ow), x.dtype)
-    _patches(x, cols, kh, kw, sh, sw, t, left, dh, dw)
+    _patches(c * kh * kw, x, cols, kh, kw, sh, sw, t, left, dh, dw)
     return cols.reshape(-1, n * oh * ow)
 
 
@@ -75,4 +74,4 @@ def add_patches(out: Any, cols: Any, window: Any, oh: int, ow: int) -> None:
     (kh, kw), (sh, sw), (t, left), _, (dh, dw) = window
     n, c = out.shape[:2]
     cols = cols.reshape(c, kh, kw, n, oh, ow)
-    _add_patches(out, cols, kh, kw, sh, sw, t, left, dh, dw)
+    _add_patches(n * c, out, cols, kh, kw, sh, sw, t, left, dh, dw)

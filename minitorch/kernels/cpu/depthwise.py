@@ -8,17 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import FAST, kernel
+from .kernel import FAST, kernel
 
 
 @kernel(fastmath=FAST)
-def _forward(x, w, y, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, height, width = x.shape
+def _forward(first_plane, last_plane, x, w, y, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
+    _, c, height, width = x.shape
     o, kh, kw = w.shape
     oh, ow = y.shape[2], y.shape[3]
-    for p in prange(n * o):
+    for p in range(first_plane, last_plane):
         i, k = p // o, p % o
         out, source = y[i, k], x[i, k // (o // c)]
         out[:] = 0
@@ -41,11 +40,11 @@ def _forward(x, w, y, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=FAST)
-def _input_gradient(g, w, dx, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, height, width = dx.shape
+def _input_gradient(first_plane, last_plane, g, w, dx, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
+    _, c, height, width = dx.shape
     o, kh, kw = w.shape
     oh, ow = g.shape[2], g.shape[3]
-    for p in prange(n * c):
+    for p in range(first_plane, last_plane):
         i, ch = p // c, p % c
         out = dx[i, ch]
         out[:] = 0
@@ -69,11 +68,11 @@ def _input_gradient(g, w, dx, sh, sw, t, left, dh, dw):  # type: ignore[no-untyp
 
 
 @kernel(fastmath=FAST)
-def _weight_gradient(g, x, dweight, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
+def _weight_gradient(first_output, last_output, g, x, dweight, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
     n, c, height, width = x.shape
     o, kh, kw = dweight.shape
     oh, ow = g.shape[2], g.shape[3]
-    for k in prange(o):
+    for k in range(first_output, last_output):
         for u in range(kh):
             for v in range(kw):
                 offset = v * dw - left
@@ -107,7 +106,7 @@ def forward(x: Any, w: Any, window: Any, outputs: tuple[int, int]) -> Any:
     """y_NOHW."""
     x, w = np.ascontiguousarray(x), np.ascontiguousarray(w[:, 0])
     y = np.empty((len(x), len(w), *outputs), x.dtype)
-    _forward(x, w, y, *_numbers(window))
+    _forward(len(x) * len(w), x, w, y, *_numbers(window))
     return y
 
 
@@ -115,7 +114,7 @@ def input_gradient(g: Any, w: Any, window: Any, channels: int, size: tuple[int, 
     """The gradient of x_NCHW."""
     g, w = np.ascontiguousarray(g), np.ascontiguousarray(w[:, 0])
     dx = np.empty((len(g), channels, *size), g.dtype)
-    _input_gradient(g, w, dx, *_numbers(window))
+    _input_gradient(len(g) * channels, g, w, dx, *_numbers(window))
     return dx
 
 
@@ -123,5 +122,5 @@ def weight_gradient(g: Any, x: Any, window: Any) -> Any:
     """The gradient of the weight, w_O1KK."""
     g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
     dw = np.zeros((g.shape[1], *window.kernel), g.dtype)
-    _weight_gradient(g, x, dw, *_numbers(window))
+    _weight_gradient(len(dw), g, x, dw, *_numbers(window))
     return dw[:, None]

@@ -6,16 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from .compile import kernel
+from .kernel import kernel
 
 
 @kernel()
-def _patches(x, cols, sd, sh, sw, front, t, left, dd, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, depth, h, w = x.shape
+def _patches(first_row, last_row, x, cols, sd, sh, sw, front, t, left, dd, dh, dw):  # type: ignore[no-untyped-def]
+    n, _, depth, h, w = x.shape
     _, kd, kh, kw, _, od, oh, ow = cols.shape
-    for row in prange(c * kd * kh * kw):
+    for row in range(first_row, last_row):
         ch, q = row // (kd * kh * kw), row // (kh * kw) % kd
         i, j = row // kw % kh, row % kw
         offset = j * dw - left
@@ -42,10 +41,10 @@ def _patches(x, cols, sd, sh, sw, front, t, left, dd, dh, dw):  # type: ignore[n
 
 
 @kernel()
-def _add_patches(out, cols, sd, sh, sw, front, t, left, dd, dh, dw):  # type: ignore[no-untyped-def]
-    n, c, depth, h, w = out.shape
+def _add_patches(first_volume, last_volume, out, cols, sd, sh, sw, front, t, left, dd, dh, dw):  # type: ignore[no-untyped-def]
+    _, c, depth, h, w = out.shape
     _, kd, kh, kw, _, od, oh, ow = cols.shape
-    for volume in prange(n * c):
+    for volume in range(first_volume, last_volume):
         m, ch = volume // c, volume % c
         for k in range(kd * kh * kw):
             q, i, j = k // (kh * kw), k // kw % kh, k % kw
@@ -78,11 +77,12 @@ def patches(x: Any, window: Any, *outputs: int) -> Any:
     """The patches of x_NCDHW as c·kd·kh·kw rows of n·od·oh·ow values."""
     n, c = x.shape[:2]
     cols = np.empty((c, *window.kernel, n, *outputs), x.dtype)
-    _patches(x, cols, *_numbers(window))
+    _patches(c * math.prod(window.kernel), x, cols, *_numbers(window))
     return cols.reshape(c * math.prod(window.kernel), n * math.prod(outputs))
 
 
 def add_patches(out: Any, cols: Any, window: Any, *outputs: int) -> None:
     """Adds patches to the volumes `out`, in place."""
     n, c = out.shape[:2]
-    _add_patches(out, cols.reshape(c, *window.kernel, n, *outputs), *_numbers(window))
+    cols = cols.reshape(c, *window.kernel, n, *outputs)
+    _add_patches(n * c, out, cols, *_numbers(window))

@@ -52,12 +52,21 @@ script_method = export
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """The value itself."""
+    """The value itself.
+
+    Args:
+        the_type: Not looked at.
+        the_value: What is returned.
+    """
     return the_value
 
 
 def script(obj: T, *args: Any, **kwargs: Any) -> T:
-    """The function, class or module itself, with a warning: it goes on running eagerly."""
+    """The function, class or module itself, with a warning: it goes on running eagerly.
+
+    Args:
+        obj: What is returned.
+    """
     note_eager("jit.script")
     return obj
 

@@ -114,14 +114,24 @@ class _Gated(_Combined):
 
 
 class After(_Gated):
-    """`a.after(b)`: a, once b has come due."""
+    """`a.after(b)`: a, once b has come due.
+
+    Args:
+        trigger: a.
+        gate: b.
+    """
 
     def due(self, trainer: Trainer, *, epoch_over: bool) -> bool:
         return self._asked(trainer, epoch_over=epoch_over) and self._passed
 
 
 class Until(_Gated):
-    """`a.until(b)`: a, until b comes due."""
+    """`a.until(b)`: a, until b comes due.
+
+    Args:
+        trigger: a.
+        gate: b.
+    """
 
     def due(self, trainer: Trainer, *, epoch_over: bool) -> bool:
         return self._asked(trainer, epoch_over=epoch_over) and not self._passed

@@ -66,7 +66,11 @@ _disabled: list[str] = []
 
 
 class disable_saved_tensors_hooks:
-    """Inside, `saved_tensors_hooks` raises an error with this message."""
+    """Inside, `saved_tensors_hooks` raises an error with this message.
+
+    Args:
+        error_message: Text of the error.
+    """
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message

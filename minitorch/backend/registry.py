@@ -83,6 +83,9 @@ def unregister(device_type: str) -> None:
 def get(device_type: str) -> Backend:
     """The backend of a device type; imports CuPy on the first use of `"cuda"`.
 
+    Args:
+        device_type: "cpu" or "cuda".
+
     Raises:
         DeviceError: CuPy is not installed or finds no GPU.
     """

@@ -12,7 +12,13 @@ __all__ = ["CaptureError", "CaptureWarning", "Captured", "compiled", "every"]
 
 
 def compiled(model: Callable[..., Any], fullgraph: bool, budget: int | None) -> Any:
-    """A compiled function, or the module itself, whose forward is compiled."""
+    """A compiled function, or the module itself, whose forward is compiled.
+
+    Args:
+        model: A function or module.
+        fullgraph: Raise where a call cannot be recorded.
+        budget: Most recordings; None for the default.
+    """
     from ..nn.module import Module
 
     most = BUDGET if budget is None else budget

@@ -129,7 +129,11 @@ class Subset(Dataset[T_co]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Datasets one after the other."""
+    """Datasets one after the other.
+
+    Args:
+        datasets: Each has a length.
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)
@@ -189,7 +193,11 @@ class StackDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Streams one after the other; shards where all of them do."""
+    """Streams one after the other; shards where all of them do.
+
+    Args:
+        datasets: Streams; each ends before the next one begins.
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)

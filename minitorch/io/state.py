@@ -67,6 +67,9 @@ def load_tree(path: Path, *, map_location: Any = None) -> Any:
 def verify(path: Path) -> bool:
     """Return True if the file is a whole and undamaged state tree.
 
+    Args:
+        path: The file.
+
     Raises:
         CheckpointError: it is not; the text says why.
         FileNotFoundError: there is no such file.

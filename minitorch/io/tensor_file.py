@@ -82,6 +82,9 @@ def load_file(filename: Path, device: Any = "cpu") -> dict[str, Tensor]:
 def load_metadata(filename: Path) -> dict[str, str]:
     """The texts in the header of a safetensors file; the tensors are not read.
 
+    Args:
+        filename: The file.
+
     Raises:
         CheckpointError: the file is of another kind or damaged.
         FileNotFoundError: there is no such file.

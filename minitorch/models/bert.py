@@ -25,8 +25,15 @@ class BertConfig:
     """Sizes and options, named as in Hugging Face's `config.json`; the defaults are BERT base.
 
     Attributes:
+        vocab_size: how many tokens there are.
         hidden_size: width; a multiple of `num_attention_heads`.
-        max_position_embeddings: the longest sequence.
+        num_hidden_layers, num_attention_heads: layers, and heads in each.
+        intermediate_size, hidden_act: width inside of the MLP, and its activation.
+        hidden_dropout_prob, attention_probs_dropout_prob: shares of zeros in training.
+        max_position_embeddings, position_embedding_type: the longest sequence; "absolute".
+        initializer_range: standard deviation of the first weights.
+        layer_norm_eps: added to variances.
+        pad_token_id: token whose embedding stays 0.
         type_vocab_size: how many segments a text may have.
     """
 

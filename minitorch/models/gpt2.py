@@ -33,9 +33,19 @@ class GPT2Config:
     """Sizes and options, named as in Hugging Face's `config.json`; the defaults are GPT-2 small.
 
     Attributes:
+        vocab_size: how many tokens there are.
         n_embd: width; a multiple of `n_head`.
+        n_layer: how many blocks.
         n_inner: width inside of the MLP; None for 4 * n_embd.
         n_positions: the longest sequence.
+        activation_function: name of the activation in the MLP.
+        resid_pdrop, embd_pdrop, attn_pdrop: shares of zeros in training: behind each block's
+            parts, behind the embeddings, in the attention weights.
+        layer_norm_epsilon: added to variances.
+        initializer_range: standard deviation of the first weights.
+        scale_attn_weights: divide scores by the square root of the head's width.
+        scale_attn_by_inverse_layer_idx: divide them by the number of the layer, too.
+        tie_word_embeddings: logits use the embedding of the tokens.
     """
 
     vocab_size: int = 50257

@@ -33,6 +33,7 @@ class ResNetConfig:
     Attributes:
         block: "basic" (two 3×3 convolutions) or "bottleneck" (1×1, 3×3, 1×1).
         layers: how many blocks each of the four stages has.
+        num_classes: how many logits.
         width: channels of the first stage.
         in_channels: channels of the images.
         zero_init_residual: start each block as the identity.

@@ -36,7 +36,9 @@ class VGGConfig:
     Attributes:
         stages: channels of each 3×3 convolution; 0 is a pooling that halves the size.
         batch_norm: normalise after each convolution.
+        num_classes: how many logits.
         hidden: width of the two hidden linear layers.
+        dropout: share of zeros behind each of them in training.
         in_channels: channels of the images.
     """
 

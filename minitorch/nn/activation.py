@@ -248,7 +248,12 @@ class Softmin(Module):
 
 
 class Hardtanh(Module):
-    """Limits x to `[min_val, max_val]`."""
+    """Limits x to `[min_val, max_val]`.
+
+    Args:
+        min_val, max_val: Where the line bends.
+        min_value, max_value: PyTorch's older names for them.
+    """
 
     def __init__(
         self,

@@ -103,7 +103,13 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after every forward of every module."""
+    """Calls `hook(module, args, output)` after every forward of every module.
+
+    Args:
+        hook: What it returns, unless None, takes the place of the output.
+        with_kwargs: Call `hook(module, args, kwargs, output)`.
+        always_call: Also when forward raised.
+    """
     return hooks.register_everywhere(hooks.FORWARD, Hook(hook, with_kwargs, always_call))
 
 

@@ -36,7 +36,11 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 
 
 def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """The cross product along the axis `dim` of length 3, broadcast over the others."""
+    """The cross product along the axis `dim` of length 3, broadcast over the others.
+
+    Args:
+        input, other: With as many axes.
+    """
     if input.ndim != other.ndim:
         raise ShapeError(
             f"cross: both operands must have as many axes. Got {describe(input)} and "
@@ -203,5 +207,11 @@ def _check_rows(x1: Any, x2: Any) -> None:
 
 
 def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """The diagonals of matrices as the last axis; a view."""
+    """The diagonals of matrices as the last axis; a view.
+
+    Args:
+        A: [..., m, n].
+        offset: How far above the main diagonal.
+        dim1, dim2: The axes of a matrix.
+    """
     return diagonal(A, offset, dim1, dim2)

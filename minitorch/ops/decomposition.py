@@ -101,7 +101,13 @@ def cholesky(A: Any, upper: bool = False) -> Any:
 
 
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Factor:
-    """`cholesky`, and 0 for each matrix that has one; raises for the others."""
+    """`cholesky`, and 0 for each matrix that has one; raises for the others.
+
+    Args:
+        A: f[..., n, n], as for `cholesky`.
+        upper: As for `cholesky`.
+        check_errors: Has no effect: errors are raised in any case.
+    """
     L = cholesky(A, upper)
     return Factor(L, L.new_zeros(L.shape[:-2], dtype=np.int32))
 
@@ -245,7 +251,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> SVD
 
 
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
-    """The singular values, falling, f[..., min(m, n)]."""
+    """The singular values, falling, f[..., min(m, n)]; arguments as for `svd`."""
     check_matrix("svdvals", A)
     if A.requires_grad or not A._array.size:
         return _SVD(A, full=False)[1]
@@ -288,7 +294,7 @@ def eigh(A: Any, UPLO: str = "L") -> Eigen:
 
 
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
-    """The eigenvalues of Hermitian matrices, rising."""
+    """The eigenvalues of Hermitian matrices, rising; arguments as for `eigh`."""
     if A.requires_grad:
         return eigh(A, UPLO).eigenvalues
     check_matrix("eigvalsh", A, square=True)

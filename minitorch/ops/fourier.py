@@ -276,7 +276,7 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """`ifft` along several axes."""
+    """`ifft` along several axes; arguments as for `fftn`."""
     return _transform("ifftn", input, s, dim, norm, True)
 
 
@@ -301,7 +301,7 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """`hfft` along the last axis, `fft` along the others."""
+    """`hfft` along the last axis, `fft` along the others; arguments as for `fftn`."""
     return _from_half("hfftn", input, s, dim, norm, False)
 
 

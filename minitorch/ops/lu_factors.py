@@ -156,7 +156,14 @@ def _order_of(pivots: Any, m: int) -> Any:
 
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """`X` with `A X = B` for the result of `lu_factor(A)`."""
+    """`X` with `A X = B` for the result of `lu_factor(A)`.
+
+    Args:
+        LU, pivots: That result, f[..., n, n] and i32[..., n].
+        B: f[..., n, k].
+        left: False for `X A = B`, with B of f[..., k, n].
+        adjoint: With `Aᴴ` in place of A.
+    """
     check_matrix("lu_solve", LU, square=True)
     check_matrix("lu_solve", LU, B)
     if LU.shape[-1] != B.shape[-2 if left else -1]:

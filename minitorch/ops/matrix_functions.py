@@ -145,7 +145,12 @@ def norm(
 
 
 def cond(A: Any, p: Any = None) -> Any:
-    """The condition number `‖A‖ ‖A⁻¹‖`; for None, 2 and -2 from singular values."""
+    """The condition number `‖A‖ ‖A⁻¹‖`; for None, 2 and -2 from singular values.
+
+    Args:
+        A: f[..., n, n].
+        p: Order of the norm, as for `matrix_norm`; None for 2.
+    """
     if p in (None, 2, -2):
         values = svdvals(A)
         first, last = values[..., 0], values[..., -1]
@@ -157,7 +162,14 @@ def cond(A: Any, p: Any = None) -> Any:
 def matrix_rank(
     A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
-    """How many singular values are above `max(atol, rtol * largest)` (int64)."""
+    """How many singular values are above `max(atol, rtol * largest)` (int64).
+
+    Args:
+        A: f[..., m, n].
+        tol: PyTorch's older name for `atol`, with `rtol` 0.
+        hermitian: A equals its own conjugate transpose.
+        atol, rtol: See above.
+    """
     check_matrix("matrix_rank", A, square=hermitian)
     if tol is not None:
         atol, rtol = tol, 0.0

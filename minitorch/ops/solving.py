@@ -79,7 +79,12 @@ def inv(A: Any) -> Any:
 
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> InverseInfo:
-    """The inverse and, for each matrix, 0 where it exists; NaN otherwise."""
+    """The inverse and, for each matrix, 0 where it exists; NaN otherwise.
+
+    Args:
+        A: f[..., n, n].
+        check_errors: Raise where there is none.
+    """
     check_matrix("inv_ex", A, square=True)
     xp = backend.namespace(A._array)
     if check_errors:

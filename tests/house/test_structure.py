@@ -1,15 +1,11 @@
-"""Sizes, docstrings and project files: what the house demands of the whole tree."""
+"""Sizes and project files: what the house demands of the whole tree."""
 
 import ast
-import importlib
 import importlib.metadata
-import inspect
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 CODE = ("minitorch", "trainer", "callbacks", "loggers")
@@ -61,28 +57,6 @@ def test_exemptions_are_still_needed() -> None:
     for place in LONG_FUNCTIONS:
         path, name = place.split(":")
         assert dict(functions(Path(path)))[name] > MAX_FUNCTION_LINES, f"{place} is short now"
-
-
-def public_modules() -> list[str]:
-    """Modules of the four folders that say what is public, by `__all__`."""
-    found = []
-    for path in FILES:
-        if path.parts[0] in CODE and "__all__ =" in (ROOT / path).read_text():
-            parts = path.parts if path.parts[0] == "minitorch" else ("minitorch", *path.parts)
-            found.append(".".join(parts).removesuffix(".py").removesuffix(".__init__"))
-    return found
-
-
-@pytest.mark.parametrize("module_name", public_modules())
-def test_public_names_have_a_docstring(module_name: str) -> None:
-    bare = []
-    for name, value in vars(importlib.import_module(module_name)).items():
-        ours = (getattr(value, "__module__", None) or "").startswith("minitorch")
-        if name.startswith("_") or not ours or not callable(value):
-            continue
-        if not (vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__):
-            bare.append(name)
-    assert not bare, f"{module_name}: without a docstring: {', '.join(bare)}"
 
 
 def test_no_path_of_a_certain_machine() -> None:

@@ -73,7 +73,11 @@ class Compose:
 
 
 class Lambda:
-    """A function as a transform; for worker processes it must be one that can be pickled."""
+    """A function as a transform; for worker processes it must be one that can be pickled.
+
+    Args:
+        lambd: From an image to an image.
+    """
 
     wants_rng = False
 

@@ -196,7 +196,13 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """softmax of -x."""
+    """softmax of -x.
+
+    Args:
+        input: f[…].
+        dim: The axis of a distribution.
+        dtype: Dtype to compute in; default that of the input.
+    """
     return softmax_ops.softmax(-input, dim, dtype=dtype)
 
 
@@ -218,6 +224,11 @@ def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
     """A sample from the Gumbel-softmax distribution; `hard` makes it one-hot with soft gradients.
+
+    Args:
+        logits: f[…], unnormalised log-probabilities.
+        tau: Temperature, > 0; towards 0 samples come close to one-hot.
+        dim: The axis of a distribution.
 
     `eps` has no effect, as in PyTorch.
 

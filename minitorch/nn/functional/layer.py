@@ -19,13 +19,25 @@ from .checks import need_floating, need_tensor
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`y = x Aᵀ + b` with weight A of shape [out_features, in_features]."""
+    """`y = x Aᵀ + b` with weight A of shape [out_features, in_features].
+
+    Args:
+        input: x, f[…, in_features].
+        weight: A.
+        bias: b, f[out_features], or None.
+    """
     need_tensor("linear", "the input", input)
     return linalg.linear(input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`y_o = x1ᵀ W_o x2 + b_o` with weight f[out, in1, in2]."""
+    """`y_o = x1ᵀ W_o x2 + b_o` with weight f[out, in1, in2].
+
+    Args:
+        input1, input2: x1, f[…, in1], and x2, f[…, in2].
+        weight: W.
+        bias: b, f[out], or None.
+    """
     left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
     y = (left * input2.unsqueeze(-2)).sum(-1)
     return y if bias is None else y + bias

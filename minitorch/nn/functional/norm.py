@@ -208,6 +208,12 @@ def rms_norm(
 ) -> Tensor:
     """`x / sqrt(mean x² + eps) · weight` over the last axes.
 
+    Args:
+        input: x, f[…, *normalized_shape].
+        normalized_shape: The last axes.
+        weight: f[*normalized_shape], or None.
+        eps: Added to the mean; default the dtype's.
+
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
     """
     shape = as_tuple(normalized_shape)
@@ -227,6 +233,12 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """`layer_norm` over groups of channels of each sample, with a weight for each channel.
+
+    Args:
+        input: f[N, C, …].
+        num_groups: Divides C.
+        weight, bias: f[C], or None.
+        eps: Added to the variance.
 
     Raises:
         ShapeError: The groups do not divide the channels.
@@ -255,7 +267,15 @@ def normalize(
     eps: float = 1e-12,
     out: Tensor | None = None,
 ) -> Tensor:
-    """`x / max(‖x‖_p, eps)` along `dim`, written to `out` if that is given."""
+    """`x / max(‖x‖_p, eps)` along `dim`, written to `out` if that is given.
+
+    Args:
+        input: x, f[…].
+        p: Order of the norm.
+        dim: Axis or axes of a vector.
+        eps: Least divisor.
+        out: A tensor of the same shape, or None.
+    """
     x = full_float(input)
     y = (x / elementwise.clamp_min(x.norm(p, dim, keepdim=True), eps)).to(input.dtype)
     return y if out is None else out.copy_(y)

@@ -282,7 +282,12 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Any, batch_first: bool = False
 ) -> list[Tensor]:
-    """The sequences of a padded batch without the padding; inverse of `pad_sequence`."""
+    """The sequences of a padded batch without the padding; inverse of `pad_sequence`.
+
+    Args:
+        padded_sequences: [T, N, …], or [N, T, …] with batch_first.
+        lengths: Steps of each sequence.
+    """
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [x[i, :n] for i, n in enumerate(_lengths_of("unpad_sequence", lengths, len(x)))]
 
@@ -295,6 +300,10 @@ def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences of a PackedSequence; inverse of `pack_sequence`."""
+    """The sequences of a PackedSequence; inverse of `pack_sequence`.
+
+    Args:
+        packed_sequences: The rows of all steps.
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

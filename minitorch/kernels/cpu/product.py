@@ -1,7 +1,8 @@
 """Products of matrices, cut into blocks that threads take one by one.
 
-float32 has bodies of its own (`panels.py`); blocks of float64 are OpenBLAS's. The cut depends on
-the sizes alone, so that results do not depend on the number of threads.
+Large ones of float32 have bodies of their own (`panels.py`); blocks of the others are OpenBLAS's,
+where NumPy has it. The cut depends on the sizes alone, so that results do not depend on the number
+of threads.
 """
 
 from __future__ import annotations
@@ -71,6 +72,13 @@ def _column_sums(first, last, x, out):  # type: ignore[no-untyped-def]
 
 
 _COLUMNS = 64
+_PANELS_FROM = 1 << 25  # multiplications of one float32 product from which panels of our own pay
+
+
+def _in_panels(a: Any, n: int) -> bool:
+    """Whether a product of `a` with a matrix of n columns is computed in panels."""
+    large = a.shape[-2] * a.shape[-1] * n >= _PANELS_FROM
+    return bool(a.dtype == np.float32) and (large or not available)
 
 
 def _lying(a: Any) -> tuple[Any, bool]:
@@ -107,7 +115,7 @@ def takes(dtype: Any) -> bool:
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """`a_MK @ b_KN`, and `+ bias_N`."""
-    if a.dtype == np.float32:
+    if _in_panels(a, b.shape[-1]):
         return _product_f32(a, b, bias)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, k = a.shape[::-1] if turn_a else a.shape
@@ -134,7 +142,7 @@ def _product_f32(a: Any, b: Any, bias: Any = None) -> Any:
 
 def batched(a: Any, b: Any) -> Any:
     """`a_BMK @ b_BKN`."""
-    if a.dtype == np.float32:
+    if _in_panels(a, b.shape[-1]):
         return _product_f32(a, b)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, n = a.shape[2 if turn_a else 1], b.shape[1 if turn_b else 2]
@@ -152,6 +160,12 @@ def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]
         w: f32[N, K], not empty.
         needs: Which of the three are wanted; None stands for the others.
     """
+    if not _in_panels(g, w.shape[1]):
+        return [
+            product(g, w) if needs[0] else None,
+            product(g.T, x) if needs[1] else None,
+            column_sums(g) if needs[2] else None,
+        ]
     grads = [np.empty(shape, np.float32) for shape in (x.shape, w.shape, w.shape[:1])]
     jobs = Jobs()
     if needs[0]:

@@ -320,7 +320,7 @@ def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     if bias is not None:
         added[:columns] = bias
     flaws = np.zeros(rows * LANES, np.float32)
-    given = (_flat(x), added, y.reshape(-1), packed, flaws)
+    given: tuple[Any, ...] = (_flat(x), added, y.reshape(-1), packed, flaws)
     if s["step"] == ALL:
         _convolve_items(rows, *given, _empty(0), _empty(0), *plan)
     else:
@@ -353,7 +353,7 @@ def weight_gradient(g: Any, x: Any, window: Any) -> Any:
     s = plan.sizes[0]
     sums = _empty(s["blocks"], PLACES, s["sum_step"])
     dw = np.empty((g.shape[1], x.shape[1], 3, 3), np.float32)
-    given = (_flat(x), _flat(g), sums)
+    given: tuple[Any, ...] = (_flat(x), _flat(g), sums)
     if s["step"] == ALL:
         _weight_items(int(s["blocks"]), *given, _empty(0), _empty(0), *plan)
     else:

@@ -170,14 +170,9 @@ class Kernel:
     """
 
     def __init__(self, body: Callable[..., None], fastmath: Iterable[str] = ()) -> None:
-        self.body = njit(
-            cache=True,
-            nogil=True,
-            error_model="numpy",
-            fastmath=set(fastmath) or False,
-            no_cpython_wrapper=True,
-            pipeline_class=_Unshared,
-        )(body)
+        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options |= {"fastmath": set(fastmath) or False, "no_cpython_wrapper": True}
+        self.body = njit(**options, pipeline_class=_Unshared)(body)
         self._bodies = np.zeros(3, np.int64)
         self._run = _runner(len(inspect.signature(body).parameters) - 2)
 

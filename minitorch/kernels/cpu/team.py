@@ -48,6 +48,7 @@ _BYTES = ir.IntType(8).as_pointer()
 PIECE_TYPE = ir.FunctionType(ir.VoidType(), [_I64, _I64, _BYTES])  # first, last, arguments
 
 _intrinsic: Any = numba.extending.intrinsic
+_compiled: Any = njit  # its types do not know all options
 _N = types.int64
 
 
@@ -175,7 +176,7 @@ def _help(state, helper):  # type: ignore[no-untyped-def]
         _store(_at(state, ASLEEP + helper), 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True)
+@_compiled(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True)
 def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     """Calls `piece` for all items, cut into pieces, with so many threads at most."""
     if workers < 2 or pieces < 2 or not _swap(_at(state, BUSY), 0, 1):
@@ -206,7 +207,7 @@ def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-u
     _store(_at(state, BUSY), 0)
 
 
-@njit(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
+@_compiled(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
 def _share_out_by_numba(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     for i in prange(pieces):
         call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)

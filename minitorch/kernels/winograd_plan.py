@@ -69,8 +69,8 @@ def _deep(channels: int) -> int:
 def plan_tiles(
     x_shape: tuple[int, ...],
     columns: int,
-    low: tuple[int, int],
-    outputs: tuple[int, int],
+    low: tuple[int, ...],
+    outputs: tuple[int, ...],
     use: str,
 ) -> Plan:
     """`use`: "output", "input" or "weight": what is computed."""

@@ -280,7 +280,7 @@ def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
 def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
     """y_NO… of x_NC…, with two or three axes."""
     outputs = window.output(*x.shape[2:])
-    if tiles_pay(*x.shape[:2], len(weight), outputs, window, groups):
+    if tiles_pay(x.shape[0], x.shape[1], len(weight), outputs, window, groups):
         y = winograd.forward(x, weight, bias, window)
         if y is not None:
             return y
@@ -291,7 +291,7 @@ def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
 
 def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[int, ...]) -> Any:
     """The gradient of x_NC…, of the given size."""
-    if tiles_pay(*g.shape[:2], weight.shape[1], size, window, groups):
+    if tiles_pay(g.shape[0], g.shape[1], weight.shape[1], size, window, groups):
         dx = winograd.input_gradient(g, weight, window, size)
         if dx is not None:
             return dx
@@ -302,7 +302,7 @@ def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[in
 
 def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> Any:
     """The gradient of the weight."""
-    if tiles_pay(*x.shape[:2], len(weight), g.shape[2:], window, groups):
+    if tiles_pay(x.shape[0], x.shape[1], len(weight), g.shape[2:], window, groups):
         dw = winograd.weight_gradient(g, x, window)
         if dw is not None:
             return dw

@@ -28,7 +28,7 @@ def _sum(builder: Any, row: np.ndarray, vectors: Sequence[Any]) -> Any:
     total: Any = None
     # An entry of 1 comes first, since it needs no operation there.
     for i in sorted(np.flatnonzero(row), key=lambda i: row[i] != 1):
-        number, vector = float(row[i]), vectors[i]
+        number, vector = float(row[i]), vectors[int(i)]
         if total is None:
             total = vector if number == 1 else _factor(builder, number, vector)
         elif abs(number) == 1:

@@ -339,7 +339,7 @@ def forward(x: Any, weight: Any, bias: Any, window: Any) -> Any:
     return _convolve(x, weight, bias, plan)
 
 
-def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, int]) -> Any:
+def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, ...]) -> Any:
     """The gradient of x_NCHW of the given size, or None if it has a number that is not finite."""
     low = tuple(2 - n for n in window.low)
     return _convolve(

@@ -22,6 +22,7 @@ from minitorch.callbacks.core.metric_objects import (
     batch_value,
     is_metric,
 )
+from minitorch.callbacks.core.metric_parts import MetricParts
 from minitorch.callbacks.core.metric_reading import MetricReading
 from minitorch.callbacks.core.metric_state import (
     REWOUND,
@@ -77,6 +78,7 @@ class MetricLog(MetricReading, Callback):
         self._partial: dict[str, int] = {}
         self._objects = MetricObjects()
         self._silent = False
+        self._parts: MetricParts | None = None
 
     @property
     def state_key(self) -> str:
@@ -115,7 +117,7 @@ class MetricLog(MetricReading, Callback):
             if is_metric(value):
                 source = value
                 value = batch_value(name, source) if metric.on_step else 0.0
-            elif type(value) is not Tensor:
+            if type(value) is not Tensor:
                 measured = getattr(value, "measured_by", None)
             value = scalar(name, value)
         if metric.window != self._window:
@@ -124,6 +126,8 @@ class MetricLog(MetricReading, Callback):
         metric.fresh = True
         self._stamp += 1
         metric.stamp = self._stamp
+        if self._parts is not None and metric.on_step:
+            self._parts.take(metric, batch_size, measured)
         if source is not None:
             self._check_source(metric, source)
             metric.source = source
@@ -167,6 +171,16 @@ class MetricLog(MetricReading, Callback):
                 yield
         finally:
             self._silent = before
+
+    @contextlib.contextmanager
+    def in_parts(self) -> Iterator[MetricParts]:
+        """In the block a batch runs in parts; at its end step values become those of the batch."""
+        parts = self._parts = MetricParts()
+        try:
+            yield parts
+        finally:
+            self._parts = None
+        parts.join()
 
     def begin_window(self) -> None:
         """From here on each training metric is kept as it was before its first new value."""

@@ -22,8 +22,8 @@ class MicroBatches(Callback):
     logged go back to the start of the batch, and it runs again in parts of half the samples, each
     weighted by its count. Later batches begin with the size that was found. `training_step` sees
     the parts one after the other under the same batch_idx; attributes that it sets itself are not
-    put back, batch normalisation sees the statistics of the parts, and a step value in the log is
-    that of the last part (epoch means are exact).
+    put back, and batch normalisation sees the statistics of the parts. Step values in the log are
+    means of the parts by their samples (or as `reduce_fx` says), as the outputs for hooks are.
 
     Attributes:
         samples: Most samples that run at once; None as long as every batch fitted.
@@ -72,11 +72,14 @@ class MicroBatches(Callback):
         if most is None or (size := _size(batch)) <= most:
             return learn(module, batch, batch_idx)
         parts = []
-        for first in range(0, size, most):
-            part = split(batch, size, first, min(first + most, size))
-            trainer.see_batch(part)
-            outputs = learn(module, part, batch_idx)
-            parts.append((outputs, trainer.accumulation.weight))
+        with trainer.metric_log.in_parts() as logged:
+            for first in range(0, size, most):
+                end = min(first + most, size)
+                logged.begin(end - first)
+                part = split(batch, size, first, end)
+                trainer.see_batch(part)
+                outputs = learn(module, part, batch_idx)
+                parts.append((outputs, trainer.accumulation.weight))
         return _joined(parts)
 
     def _tell(self, trainer: Trainer, size: int, came: str) -> None:
@@ -163,7 +166,7 @@ def _joined(parts: list[tuple[Any, Any]]) -> dict[str, Any]:
         last = values[-1][0]
         if isinstance(last, Tensor) and last.ndim:
             joined[key] = minitorch.cat([value for value, _ in values])
-        elif isinstance(last, Tensor) and last.is_floating_point():
+        elif isinstance(last, float) or (isinstance(last, Tensor) and last.is_floating_point()):
             joined[key] = sum(value * (weight / total) for value, weight in values)
         else:
             joined[key] = last

@@ -9,12 +9,18 @@ import numpy as np
 
 from minitorch import Tensor, no_grad
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.errors import TrainerError
+from minitorch.callbacks.core import nested
+from minitorch.errors import DataError, TrainerError
 from minitorch.ops.primitive import wrap
 
 if TYPE_CHECKING:
     from minitorch.optim import Optimizer
     from minitorch.trainer import TaskModule, Trainer
+
+_FIX = (
+    'Return {"loss": loss, "count": n} from training_step: batches are weighted by n, the number '
+    "of samples that the loss is a mean of."
+)
 
 
 class Accumulation(Callback):
@@ -94,12 +100,22 @@ class Accumulation(Callback):
         own = None
         if not trainer.counted:
             own = mean_count(loss, scaled=trainer.precision.scaler is not None)
-        count: Any = float(trainer.loss_count) if own is None else own
+        count: Any = self._samples(trainer) if own is None else own
         place = _place(trainer, trainer.active[0])
         first, total = self._sums.get(place, (count, 0.0))
         self.weight = weight = count / first
         self._sums[place] = first, total + weight
         return loss if type(weight) is float and weight == 1.0 else loss * weight
+
+    def _samples(self, trainer: Trainer) -> float:
+        """What weighs the loss: the count that was returned, or the samples of the batch."""
+        try:
+            return float(trainer.loss_count)
+        except DataError:
+            if self.batches == 1:  # such a batch never runs in parts, so that it is alone
+                return 1.0
+        batch = trainer.current_batch.data
+        return nested.batch_size(batch, who=f"accumulate_grad_batches={self.batches}", fix=_FIX)
 
     def on_window_end(self, trainer: Trainer, module: TaskModule) -> None:
         for optimizer in trainer.active:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch import Tensor, ranks
 from minitorch.callbacks.callback import Callback, Order
-from minitorch.callbacks.core import metric_merge
+from minitorch.callbacks.core import metric_merge, nested
 from minitorch.callbacks.core.metric import (
     Flags,
     Metric,
@@ -235,7 +235,11 @@ class MetricLog(MetricReading, Callback):
             return trainer.batch_size
         except DataError:
             if not metric.implied:
-                raise
+                who, fix = (
+                    f"log({metric.name!r})",
+                    "Pass batch_size=n, the samples behind the value.",
+                )
+                return nested.batch_size(trainer.current_batch.data, who=who, fix=fix)
             metric.only_asked()
             return 0.0
 

@@ -10,6 +10,11 @@ from typing import Any
 from minitorch import Tensor, backend
 from minitorch.errors import DataError, describe
 
+FIX = (
+    "Pass batch_size=n to self.log, n being the samples behind the value, or return "
+    '{"loss": loss, "count": n} from training_step, n being the samples that the loss is a mean of.'
+)
+
 
 def map_leaves(value: Any, fn: Callable[[Any], Any]) -> Any:
     """The same structure with `fn` applied to every tensor and array; other leaves stay.
@@ -58,8 +63,13 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(getattr(value, field.name))
 
 
-def batch_size(batch: Any) -> int:
+def batch_size(batch: Any, *, who: str = "batch size", fix: str = FIX) -> int:
     """Samples in a batch: the first axis that all its tensors share.
+
+    Args:
+        batch: Containers of tensors.
+        who: Who needs it, in the message.
+        fix: What helps, in the message.
 
     Raises:
         DataError: There is no tensor with an axis, or their first axes differ.
@@ -76,13 +86,11 @@ def batch_size(batch: Any) -> int:
         return int(sizes.pop())
     if not sizes:
         raise DataError(
-            "batch size: it is read from the first axis of the batch's tensors. "
-            f"Got a {type(batch).__name__} without any. Pass batch_size= to self.log, "
-            'or return {"loss": loss, "count": n} from training_step.'
+            f"{who}: samples are read from the first axis of the batch's tensors. "
+            f"Got a {type(batch).__name__} without any. {fix}"
         )
     shapes = ", ".join(describe(leaf) for leaf in found)
     raise DataError(
-        "batch size: all tensors of a batch must agree on their first axis. "
-        f"Got {shapes}. Pass batch_size= to self.log, "
-        'or return {"loss": loss, "count": n} from training_step.'
+        f"{who}: all tensors of a batch must agree on their first axis, to say how many samples "
+        f"it has. Got {shapes}. {fix}"
     )

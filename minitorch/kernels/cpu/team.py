@@ -11,8 +11,8 @@ All words stand in one array, each in cache lines of its own:
   with compare-and-swap, which fails once the job is another one, so that a helper that comes late
   never touches what is not there any more.
 - `DONE` counts finished pieces, `PIECE` … `WORKERS` describe the job, `BUSY` keeps a second caller
-  out (it works alone), `STOPPED` ends the helpers, and `ASLEEP + w` is 1 while helper w sleeps at
-  its semaphore.
+  out (it works alone), `STOPPED` ends the helpers, and the w-th word from `ASLEEP` on is 1 while
+  helper w sleeps at its semaphore.
 
 Where the system has no such semaphores, numba's `prange` shares out the pieces.
 """
@@ -36,12 +36,12 @@ from numba import njit, prange, types
 _TURNS = 6000
 _YIELD_AFTER = 2000  # turns that the caller waits for the last pieces before it lets others run
 
-_LINE = 16  # int64 words between two that are written by different threads
-TICKET, DONE, PIECE, GIVEN, ITEMS, PIECES, WORKERS, BUSY, STOPPED, ASLEEP = range(10)
+_LINE = 128  # bytes between two words that are written by different threads
+TICKET, DONE, PIECE, GIVEN, ITEMS, PIECES, WORKERS, BUSY, STOPPED, ASLEEP = range(0, 1280, 128)
 _BITS = 20
 _CLOSED = (1 << _BITS) - 1  # no piece has this number
 MOST_HELPERS = 255
-_SEMAPHORE_BYTES = 64  # sem_t has 32 on 64-bit Linux
+SEMAPHORE = ASLEEP + _LINE * MOST_HELPERS  # the first of theirs; sem_t has 32 bytes on Linux
 
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -126,42 +126,32 @@ _sem_wait = types.ExternalFunction("sem_wait", types.int32(_N))
 _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
 
-@njit(inline="always")
-def _at(state, word):  # type: ignore[no-untyped-def]
-    return state + 8 * _LINE * word
-
-
-@njit(inline="always")
-def _semaphore(state, helper):  # type: ignore[no-untyped-def]
-    return _at(state, ASLEEP + MOST_HELPERS) + _SEMAPHORE_BYTES * helper
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _take_pieces(state):  # type: ignore[no-untyped-def]
     """Works on pieces of the job until all are taken."""
     while True:
-        ticket = _load(_at(state, TICKET))
-        i, pieces = ticket & _CLOSED, _load(_at(state, PIECES))
+        ticket = _load(state + TICKET)
+        i, pieces = ticket & _CLOSED, _load(state + PIECES)
         if i >= pieces:
             return
-        piece, given = _load(_at(state, PIECE)), _load(_at(state, GIVEN))
-        items = _load(_at(state, ITEMS))
-        if _swap(_at(state, TICKET), ticket, ticket + 1):
+        piece, given = _load(state + PIECE), _load(state + GIVEN)
+        items = _load(state + ITEMS)
+        if _swap(state + TICKET, ticket, ticket + 1):
             call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
-            _add(_at(state, DONE), 1)
+            _add(state + DONE, 1)
 
 
-@njit(inline="always")
+@njit(nogil=True, error_model="numpy")
 def _wanted(state, helper):  # type: ignore[no-untyped-def]
     """Whether there are pieces, and this helper is one of those that may take them."""
-    left = _load(_at(state, TICKET)) & _CLOSED < _load(_at(state, PIECES))
-    return left and helper < _load(_at(state, WORKERS)) - 1
+    left = _load(state + TICKET) & _CLOSED < _load(state + PIECES)
+    return left and helper < _load(state + WORKERS) - 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _help(state, helper):  # type: ignore[no-untyped-def]
     """What a helper does all its life."""
-    while not _load(_at(state, STOPPED)):
+    while not _load(state + STOPPED):
         if _wanted(state, helper):
             _take_pieces(state)
         turn = 0
@@ -170,41 +160,41 @@ def _help(state, helper):  # type: ignore[no-untyped-def]
             turn += 1
         if turn < _TURNS:
             continue
-        _store(_at(state, ASLEEP + helper), 1)
-        if not _wanted(state, helper) and not _load(_at(state, STOPPED)):
-            _sem_wait(_semaphore(state, helper))
-        _store(_at(state, ASLEEP + helper), 0)
+        _store(state + ASLEEP + _LINE * helper, 1)
+        if not _wanted(state, helper) and not _load(state + STOPPED):
+            _sem_wait(state + SEMAPHORE + _LINE * helper)
+        _store(state + ASLEEP + _LINE * helper, 0)
 
 
 @_compiled(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True)
 def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     """Calls `piece` for all items, cut into pieces, with so many threads at most."""
-    if workers < 2 or pieces < 2 or not _swap(_at(state, BUSY), 0, 1):
+    if workers < 2 or pieces < 2 or not _swap(state + BUSY, 0, 1):
         for i in range(pieces):
             call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
         return
-    job = (_load(_at(state, TICKET)) >> _BITS) + 1 << _BITS
-    _store(_at(state, TICKET), job | _CLOSED)
-    _store(_at(state, DONE), 0)
-    _store(_at(state, PIECE), piece)
-    _store(_at(state, GIVEN), given)
-    _store(_at(state, ITEMS), items)
-    _store(_at(state, PIECES), pieces)
-    _store(_at(state, WORKERS), workers)
-    _store(_at(state, TICKET), job)
+    job = (_load(state + TICKET) >> _BITS) + 1 << _BITS
+    _store(state + TICKET, job | _CLOSED)
+    _store(state + DONE, 0)
+    _store(state + PIECE, piece)
+    _store(state + GIVEN, given)
+    _store(state + ITEMS, items)
+    _store(state + PIECES, pieces)
+    _store(state + WORKERS, workers)
+    _store(state + TICKET, job)
     for helper in range(workers - 1):
-        if _load(_at(state, ASLEEP + helper)):
-            _store(_at(state, ASLEEP + helper), 0)
-            _sem_post(_semaphore(state, helper))
+        if _load(state + ASLEEP + _LINE * helper):
+            _store(state + ASLEEP + _LINE * helper, 0)
+            _sem_post(state + SEMAPHORE + _LINE * helper)
     _take_pieces(state)
     turn = 0
-    while _load(_at(state, DONE)) < pieces:
+    while _load(state + DONE) < pieces:
         turn += 1
         if turn > _YIELD_AFTER:
             _sched_yield()
         else:
             _pause()
-    _store(_at(state, BUSY), 0)
+    _store(state + BUSY, 0)
 
 
 @_compiled(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
@@ -214,14 +204,12 @@ def _share_out_by_numba(state, piece, given, items, pieces, workers):  # type: i
 
 
 def _aligned_words(count: int) -> np.ndarray:
-    """Zeros from the start of a cache line on."""
-    words = np.zeros(count + _LINE, np.int64)
-    return words[-words.ctypes.data % (8 * _LINE) // 8 :][:count]
+    """Zeros from the start of a line on."""
+    words = np.zeros(count + _LINE // 8, np.int64)
+    return words[-words.ctypes.data % _LINE // 8 :][:count]
 
 
-_words = _aligned_words(
-    _LINE * (ASLEEP + MOST_HELPERS) + _SEMAPHORE_BYTES // 8 * MOST_HELPERS,
-)
+_words = _aligned_words((SEMAPHORE + _LINE * MOST_HELPERS) // 8)
 STATE: int = _words.ctypes.data
 _helpers: list[threading.Thread] = []
 _lock = threading.Lock()
@@ -232,7 +220,7 @@ def _make_semaphores() -> bool:
     if sys.platform != "linux":
         return False
     library = ctypes.CDLL(None)
-    places = (_semaphore.py_func(STATE, helper) for helper in range(MOST_HELPERS))
+    places = (STATE + SEMAPHORE + _LINE * helper for helper in range(MOST_HELPERS))
     return all(library.sem_init(ctypes.c_void_p(place), 0, 0) == 0 for place in places)
 
 
@@ -260,12 +248,12 @@ def start(helpers: int) -> None:
 def stop() -> None:
     """Ends the helpers before the code that they run is gone; they can be started again."""
     with _lock:
-        _words[_LINE * STOPPED] = 1
+        _words[STOPPED // 8] = 1
         for number, helper in enumerate(_helpers):
-            ctypes.CDLL(None).sem_post(ctypes.c_void_p(_semaphore.py_func(STATE, number)))
+            ctypes.CDLL(None).sem_post(ctypes.c_void_p(STATE + SEMAPHORE + _LINE * number))
             helper.join()
         _helpers.clear()
-        _words[_LINE * STOPPED] = 0
+        _words[STOPPED // 8] = 0
 
 
 def _after_fork() -> None:

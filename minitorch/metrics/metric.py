@@ -168,6 +168,8 @@ class Result(Tensor):
 
     So `self.log` of a Trainer can give the exact value over an epoch, where a mean of values of
     batches would be another number. What is computed from it is an ordinary tensor.
+    `float(result)` is an ordinary number as well, because Python's `float` gives no subclass,
+    whatever `__float__` returns: log the result itself or its `item()`.
 
     Attributes:
         measured_by: A metric that holds the batches, and whether they are all since its reset

@@ -74,6 +74,27 @@ def test_steps_are_those_of_the_batch() -> None:
     assert [v for _, v in result.history["rms_epoch"]] == pytest.approx([root(targets)], rel=1e-6)
 
 
+def test_results_and_items_are_exact_and_pythons_float_is_a_plain_number() -> None:
+    kinds = {"result": lambda r: r, "item": lambda r: r.item(), "float": float}
+
+    class Results(Measured):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            _, y = batch
+            for name, kind in kinds.items():
+                value = kind(M.MeanSquaredError(squared=False)(y * 2, y))
+                assert type(value) is not float or name == "float"
+                self.log(name, value, on_epoch=True)
+            return self.loss(batch)
+
+    history = fit(Results(), data(), max_epochs=1).history
+    targets = [y for _, y in data()]
+    mean = sum(root([y]) * len(y) for y in targets) / sum(SIZES)
+    right = {"result": root(targets), "item": root(targets), "float": mean}
+    assert root(targets) != pytest.approx(mean, rel=1e-3)
+    for name, value in right.items():
+        assert history[f"{name}_epoch"][0][1] == pytest.approx(value, rel=1e-6), name
+
+
 def test_steps_alone_reset_at_the_end_too() -> None:
     task = Measured(call=True)
     fit(task, data(), max_epochs=1, log_every_n_steps=1)

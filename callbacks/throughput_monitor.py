@@ -14,7 +14,7 @@ from minitorch.errors import ArgumentError, DataError
 if TYPE_CHECKING:
     from minitorch.trainer import TaskModule, Trainer
 
-_COUNTED_BATCH = 1  # not the first one, in which everything is looked at
+_COUNTED_BATCH = 1  # from here on, not the first one, in which everything is looked at
 
 
 class ThroughputMonitor(Callback):
@@ -23,7 +23,8 @@ class ThroughputMonitor(Callback):
     Logged are `train/device/batches_per_sec`, `samples_per_sec`, with length_fn `items_per_sec`
     (tokens), `flops_per_sec`, with available_flops `mfu` (the share of them that is used), and the
     sums `train/time`, `batches`, `samples`, `lengths`. FLOPs are those of products, forward and
-    backward, counted in the second batch; a module with `flops_per_batch` tells its own.
+    backward, counted in the second batch (the next one if it is left out), which runs eagerly
+    under `compile` too; a module with `flops_per_batch` tells its own.
     Validation does not count as time.
 
     Args:
@@ -78,7 +79,7 @@ class ThroughputMonitor(Callback):
         self, trainer: Trainer, module: TaskModule, batch: Any, batch_idx: int
     ) -> None:
         own = getattr(module, "flops_per_batch", None)
-        if own is None and self._flops_per_sample is None and self._totals[1] == _COUNTED_BATCH:
+        if own is None and self._flops_per_sample is None and self._totals[1] >= _COUNTED_BATCH:
             from minitorch.utils.flop_counter import FlopCounterMode
 
             self._counter = FlopCounterMode(display=False).__enter__()
@@ -96,7 +97,8 @@ class ThroughputMonitor(Callback):
         self._window.append(self._totals)
         if self._counter is not None:
             self._stop_counting()
-            self._flops_per_sample = self._counted / samples
+            if trainer.current_batch.differentiated:  # else it was left out
+                self._flops_per_sample = self._counted / samples
         every, step = trainer.log_every_n_steps, trainer.global_step
         if every and step % every == 0 and trainer.position.window == 0:
             for name, value in self._rates(module).items():
@@ -158,4 +160,4 @@ class ThroughputMonitor(Callback):
         own = getattr(module, "flops_per_batch", None)
         if own is not None:
             return float(own() if callable(own) else own) * batches
-        return None if self._flops_per_sample is None else self._flops_per_sample * samples
+        return self._flops_per_sample * samples if self._flops_per_sample else None

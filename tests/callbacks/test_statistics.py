@@ -16,6 +16,7 @@ import minitorch as mt
 from minitorch import nn
 from minitorch.callbacks import (
     ActivationStatistics,
+    CancelStep,
     DeviceStatsMonitor,
     GradientStatistics,
     ThroughputMonitor,
@@ -98,6 +99,51 @@ def test_batches_of_unknown_size() -> None:
     monitor = throughput(batch_size_fn=lambda batch: 2)
     result = quiet(monitor, max_epochs=1, log_every_n_steps=4).fit(Odd(), odd_batches())
     assert result.history["train/samples"][-1][1] == 8
+
+
+class Network(Linear):
+    """A recorded step with a convolution and two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv1d(1, 4, 2), nn.ReLU(), nn.Flatten(), nn.Linear(4, 2))
+
+    def forward(self, x: Any) -> Any:
+        return super().forward(self.net(x.unsqueeze(1)))
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 2}], ids=str)
+@pytest.mark.parametrize("task", [Linear, Network])
+def test_flops_are_the_same_under_compile(task: Any, options: Any) -> None:
+    counted = []
+    for compiled in (False, True):
+        result = fit(
+            *(task(), throughput()), max_epochs=2, log_every_n_steps=2, compile=compiled, **options
+        )
+        assert result.warnings == ()
+        counted.append(result.history["train/device/flops_per_sec"])
+    assert counted[0] == counted[1]
+    assert min(value for _, value in counted[0]) > 14
+
+
+@pytest.mark.parametrize("event", ["on_train_batch_start", "on_before_backward"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_batch_that_is_left_out_is_not_the_counted_one(event: str, compiled: bool) -> None:
+    options: dict[str, Any] = {"max_epochs": 1, "log_every_n_steps": 1, "compile": compiled}
+    result = fit(Linear(), throughput(), Fails(event, 2, CancelStep("bad")), **options)
+    assert result.skipped == {"bad": 1}
+    assert {value for _, value in result.history["train/device/flops_per_sec"]} == {16.0}
+    assert not observing._observers
+
+
+def test_no_products_no_key() -> None:
+    class Scale(Linear):
+        def forward(self, x: Any) -> Any:
+            return (x * self.linear.weight).sum(1, keepdim=True) + self.linear.bias
+
+    result = fit(Scale(), throughput(available_flops=1.0), max_epochs=1, log_every_n_steps=1)
+    assert "train/time" in result.history
+    assert not [name for name in result.history if "flops" in name or "mfu" in name]
 
 
 def test_counting_ends_with_an_exception() -> None:

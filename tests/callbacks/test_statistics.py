@@ -123,7 +123,7 @@ def test_flops_are_the_same_under_compile(task: Any, options: Any) -> None:
         assert result.warnings == ()
         counted.append(result.history["train/device/flops_per_sec"])
     assert counted[0] == counted[1]
-    assert min(value for _, value in counted[0]) > 14
+    assert min(value for _, value in counted[0]) > 10
 
 
 @pytest.mark.parametrize("event", ["on_train_batch_start", "on_before_backward"])

@@ -106,8 +106,14 @@ def _three(x: Any) -> tuple[int, int, int]:
 
 
 def statistics(x: Any) -> tuple[Any, Any]:
-    """Mean and biased variance of each channel of the array x_NC…, float32 or wider."""
+    """Mean and biased variance of each channel of the array x_NC…, float32 or wider.
+
+    Those of an empty batch are zeros.
+    """
     x = x.reshape(_three(x))
+    if not x.size:
+        zeros = backend.namespace(x).zeros(x.shape[1], wide(x).dtype)
+        return zeros, zeros.copy()
     kernels = load_for("batch_norm", x) if x.shape[2] > 1 else None
     if kernels is not None:
         return kernels.channel_statistics(x)

@@ -73,6 +73,13 @@ def test_statistics_keep_numbers_that_are_not_finite_in_their_channel() -> None:
     assert [bool(np.isfinite(y[:, c]).all()) for c in range(6)] == [c != 2 for c in range(6)]
 
 
+def test_nan_does_not_reach_the_gradient_of_the_bias() -> None:
+    x, bias = _normal(4, 3, 200), mt.zeros(3, requires_grad=True)
+    x[1, 2, 7] = np.nan
+    F.batch_norm(mt.tensor(x), None, None, None, bias, training=True).sum().backward()
+    np.testing.assert_array_equal(bias.grad.numpy(), 800)
+
+
 @pytest.mark.parametrize("f", [F.relu, lambda x: F.batch_norm(x, None, None, training=True)])
 def test_bits_do_not_depend_on_the_number_of_threads(f: Callable[..., Any]) -> None:
     before, results = mt.get_num_threads(), []

@@ -103,6 +103,16 @@ def test_empty_products(m: int, n: int, k: int) -> None:
     np.testing.assert_array_equal(column_sums(a), a.sum(0))
 
 
+@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 5000, 400_000])
+def test_sums_of_many_rows_stay_exact(rows: int) -> None:
+    from minitorch.kernels.cpu.product import column_sums
+
+    x = np.full((rows, 18), 0.1, np.float32)
+    np.testing.assert_allclose(column_sums(x), x.sum(0, dtype="d"), 5e-5)
+    x = _numbers(rows % 7000, 18)
+    np.testing.assert_allclose(column_sums(x), x.sum(0, dtype="d"), 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_is_not_finite_stays_in_its_row_and_column(value: float, turned: bool) -> None:

@@ -43,6 +43,17 @@ def test_batch_statistics_without_momentum_are_averages() -> None:
     assert layer.num_batches_tracked.item() == 0
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (0, 3, 4), (2, 3, 0, 5)])
+def test_an_empty_batch_leaves_the_running_statistics(shape: tuple[int, ...]) -> None:
+    layer = nn.BatchNorm2d(3) if len(shape) == 4 else nn.BatchNorm1d(3)
+    y = layer(mt.zeros(*shape))
+    y.sum().backward()
+    assert y.shape == shape
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0] * 3
+    assert layer.running_mean.tolist() == [0] * 3
+    assert layer.running_var.tolist() == [1] * 3
+
+
 def test_sync_batch_norm_is_batch_norm_on_one_device() -> None:
     x = mt.randn(4, 3, 5)
     one, other = nn.SyncBatchNorm(3), nn.BatchNorm1d(3)

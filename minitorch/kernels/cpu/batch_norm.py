@@ -1,6 +1,6 @@
 """batch_norm: sums over the channels of x_NCL, and what is done to each number of a channel.
 
-A channel's numbers are summed plane by plane; sums of planes are put together in float64.
+A channel's numbers are summed in float64, plane by plane.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def _statistics(first, last, x, mean, var):  # type: ignore[no-untyped-def]
         centre, square = 0.0, 0.0
         for i in range(n):
             plane = x[i, c]
-            total = plane[0] * 0
+            total = 0.0
             for k in range(length):
                 total += plane[k]
             middle = x.dtype.type(total / length)
-            part = plane[0] * 0
+            part = 0.0
             for k in range(length):
                 part += (plane[k] - middle) * (plane[k] - middle)
             # What was summed so far and this plane, each around its own mean.
@@ -52,7 +52,7 @@ def _backward(first, last, g, x, mean, rstd, scale, training, dx, dw, db):  # ty
         sum_g, sum_gx = 0.0, 0.0
         for i in range(n):
             gs, xs = g[i, c], x[i, c]
-            part_g, part_gx = m * 0, m * 0
+            part_g, part_gx = 0.0, 0.0
             for k in range(length):
                 part_g += gs[k]
                 part_gx += gs[k] * (xs[k] - m)

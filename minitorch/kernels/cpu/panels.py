@@ -34,6 +34,7 @@ from .vector import (
 _TERMS = 256  # of one panel of the right matrix, which with them fills half of the first cache
 _HIGH = 96  # rows of a block, which with their terms fill a part of the second cache
 _BLOCKS, _WIDE = 8, 128  # a result is cut into so many blocks, if columns of this number allow it
+_LINES = 1024  # that are summed at a time: one sum of a million float32 would be wrong by a percent
 _GROUP = 64  # columns that are copied or summed by one thread
 _GAP = 16  # numbers between panels, which then do not begin in the same set of the cache
 _ITEMSIZE = 4
@@ -87,14 +88,24 @@ def _pack(source, step, apart, target, lines, panel, terms, count):  # type: ign
 
 
 @inlined
-def _copy(s, item, panels):  # type: ignore[no-untyped-def]
+def _sum(s, source, out, columns, part):  # type: ignore[no-untyped-def]
+    """The sums of up to 16 columns; those of some lines are kept in `part`, then added."""
+    for t in range(0, s[_K], _LINES):
+        to = part if t else out
+        sum_lines(source + t * s[_B_ROW], s[_B_ROW], min(_LINES, s[_K] - t), to, columns)
+        if t:
+            sum_lines(out, part - out, 2, out, columns)
+
+
+@inlined
+def _copy(s, item, panels, part):  # type: ignore[no-untyped-def]
     """The first round: panels of a group of columns, or the sums of these columns."""
     z, left = item // s[_GROUPS], item % s[_GROUPS] * _GROUP
     b, columns = s[_B] + z * s[_B_MATRIX] + left * s[_B_COLUMN], min(_GROUP, s[_N] - left)
     if s[_SUMS]:
         for j in range(0, columns, COLUMNS):
             place = _ITEMSIZE * j
-            sum_lines(b + place, s[_B_ROW], s[_K], s[_C] + _ITEMSIZE * left + place, columns - j)
+            _sum(s, b + place, s[_C] + _ITEMSIZE * left + place, columns - j, part)
         return
     to = panels + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
     _pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)
@@ -145,7 +156,7 @@ def _work(first, last, jobs, packed, copying):  # type: ignore[no-untyped-def]
             number -= 1
         s = jobs[number]
         if copying:
-            _copy(s, item - s[_COPIES], panels)
+            _copy(s, item - s[_COPIES], panels, lefts)
         else:
             _block(s, item - s[_RESULTS], panels, lefts)
 

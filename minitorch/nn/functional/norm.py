@@ -55,8 +55,9 @@ def batch_norm(
                 "Drop the last, smaller batch (drop_last=True), or call eval()."
             )
         centre, spread = _statistics(_current(input))
-        _update(running_mean, centre, momentum)
-        _update(running_var, spread, momentum, count / max(1, count - 1))
+        if count:  # an empty batch has no statistics
+            _update(running_mean, centre, momentum)
+            _update(running_var, spread, momentum, count / max(1, count - 1))
         mean, var = wrap(centre), wrap(spread)
     elif running_mean is None or running_var is None:
         raise ArgumentError(

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Container
 
+from minitorch.callbacks import reservations
 from minitorch.errors import ArgumentError
 
 ENDING = ".ckpt"
@@ -47,7 +48,8 @@ def check_writable(folder: str, who: str, argument: str = "dirpath") -> None:
 def free_path(stem: str, *, taken: Container[str], replaceable: str | None = None) -> str:
     """The first of stem.ckpt, stem-v1.ckpt, stem-v2.ckpt … that may be written.
 
-    Nobody else in this process gets it before `release`: files are also written on threads.
+    Nobody else gets it before `release`: files are also written on threads, and by other processes
+    that share the folder.
 
     Args:
         stem: Path without ending.
@@ -56,17 +58,41 @@ def free_path(stem: str, *, taken: Container[str], replaceable: str | None = Non
     """
     path, version = stem + ENDING, 0
     with _lock:
-        while path != replaceable and (path in taken or path in _begun or os.path.exists(path)):
+        while path != replaceable and not _take(path, taken):
             version += 1
             path = f"{stem}-v{version}{ENDING}"
         _begun.add(path)
     return path
 
 
+def _take(path: str, taken: Container[str]) -> bool:
+    """Reserves a name that is free; a file may have come before it was reserved."""
+    if path in taken or path in _begun or os.path.exists(path) or not reservations.reserve(path):
+        return False
+    if os.path.exists(path):
+        reservations.end(path)
+        return False
+    return True
+
+
 def release(path: str) -> None:
     """The file that `free_path` gave a name to is there, or will not come."""
     with _lock:
-        _begun.discard(path)
+        if path in _begun:
+            _begun.discard(path)
+            reservations.end(path)
+
+
+Identity = tuple[int, int, int]
+
+
+def identity(path: str) -> Identity | None:
+    """What tells a file from every other that ever had its name; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def duplicate(source: str, target: str) -> None:

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from minitorch.callbacks.checkpoint_files import ENDING, duplicate, free_path, remove_inside
+from minitorch.callbacks.checkpoint_files import (
+    ENDING,
+    Identity,
+    duplicate,
+    free_path,
+    identity,
+    release,
+    remove_inside,
+)
 from minitorch.callbacks.checkpoint_ranking import Ranking
 from minitorch.callbacks.checkpoint_writer import CheckpointWriter, Job
 from minitorch.callbacks.monitor import Mode
@@ -69,6 +77,7 @@ class KeptFiles:
         self.writer = CheckpointWriter("ModelCheckpoint", asynchronous=asynchronous)
         self.last_path = ""
         self._last_file = ""
+        self._written: dict[str, Identity | None] = {}
         self._last_batches = -1
         self._saves = 0
 
@@ -84,7 +93,7 @@ class KeptFiles:
         score, ranking = float(self._saves) if score is None else score, self.ranking
         if not ranking.admits(score) and ranking.k != -1:
             return
-        leaving = ranking.displaced_by(score)
+        leaving = self._own(ranking.displaced_by(score))
         path = self.free(name, leaving)
         self._saves += 1
         undo = self._taking_back()
@@ -97,17 +106,38 @@ class KeptFiles:
 
     def _settle(self, path: str, last: str | None, leaving: str | None) -> None:
         """The file is complete: the last checkpoint is renewed, then the displaced file goes."""
+        self._know(path)
         if last is not None:
             duplicate(path, last)
+            self._know(last)
         if leaving is not None and leaving != path:
             remove_inside(self.folder, leaving)
 
     def save_last(self, trainer: Trainer) -> None:
         """Writes the last file."""
         self.writer.collect(trainer)
-        target, undo = self._own_last(), self._taking_back()
+        undo = self._taking_back()
+        target = self._own_last()
         self.note_last(trainer, target)
-        self._write(trainer, target, None, _nothing, undo)
+        self._write(trainer, target, None, partial(self._know, target), undo)
+
+    def _know(self, path: str) -> None:
+        """A file is complete: it is this run's until its identity is another one."""
+        self._written[path] = identity(path)
+
+    def _own(self, path: str | None) -> str | None:
+        """The path of a file that this run may replace or remove; None if another one wrote it."""
+        found = identity(path) if path and self.versions else None
+        if path and found is not None and found != self._written.get(path):
+            warnings.warn(
+                f"ModelCheckpoint: {path} must be written by one run only. Another one has "
+                "replaced it: it stays, and this run goes on under the next free name. Give each "
+                "run a dirpath of its own.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return None
+        return path or None
 
     def note_last(self, trainer: Trainer, path: str) -> None:
         """The newest state is in this file."""
@@ -130,8 +160,7 @@ class KeptFiles:
         return free_path(stem, taken=self.ranking, replaceable=replaceable)
 
     def _own_last(self) -> str:
-        if not self._last_file:
-            self._last_file = self.free(LAST)
+        self._last_file = self._own(self._last_file) or self.free(LAST)
         return self._last_file
 
     def _write(
@@ -154,11 +183,14 @@ class KeptFiles:
     def _taking_back(self) -> Callable[[], None]:
         """Undoes what is noted before a file is written, so that the file holds it."""
         entries = list(self.ranking.entries)
-        last = self.last_path, self._last_batches
+        last, file = (self.last_path, self._last_batches), self._last_file
 
         def undo() -> None:
             self.ranking.entries = entries
             self.last_path, self._last_batches = last
+            if self._last_file != file:  # nobody has it yet
+                release(self._last_file)
+                self._last_file = file
 
         return undo
 
@@ -193,6 +225,8 @@ class KeptFiles:
         self.last_path = self._find(state_dict["last_model_path"]) or ""
         last = self._find(state_dict["last_file"]) or ""
         self._last_file = last if os.path.dirname(last) == self.folder else ""
+        for mine in (self._last_file, *(path for path, _ in self.ranking.entries)):
+            self._know(mine)
         self._last_batches = state_dict["last_batches"] if self.last_path else -1
         self._saves = state_dict["saves"]
 

@@ -10,9 +10,10 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from minitorch.callbacks import reservations
 from minitorch.callbacks.callback import Callback, Order
 from minitorch.callbacks.checkpoint_arguments import TRIGGERS, check
-from minitorch.callbacks.checkpoint_files import check_writable
+from minitorch.callbacks.checkpoint_files import check_writable, release
 from minitorch.callbacks.checkpoint_name import CheckpointName
 from minitorch.callbacks.kept_files import KeptFiles
 from minitorch.callbacks.monitor import Mode, Watched, direction, key
@@ -61,7 +62,8 @@ class ModelCheckpoint(Callback):
         save_on_train_epoch_end: True saves at the end of training epochs only, False after
             validations only.
         every: A trigger that says when to save, such as `Steps(100) | Minutes(5)`.
-        enable_version_counter: Append "-v1" rather than replace a file of another run.
+        enable_version_counter: Append "-v1" rather than replace a file of another run, also of one
+            that writes into the folder at the same time.
         save_async: Write on a thread; training waits for a copy of the state only. What went wrong
             is told at the next save, at the end of the run at the latest.
 
@@ -199,6 +201,7 @@ class ModelCheckpoint(Callback):
         self._rhythm.reset()
         check_writable(self.dirpath, "ModelCheckpoint")
         clear_folder(self.dirpath)
+        reservations.clear(self.dirpath)
         self._reset()
         who = "ModelCheckpoint"
         self._watched = [
@@ -292,7 +295,10 @@ class ModelCheckpoint(Callback):
         self._training = False
         name = f"exception-epoch={trainer.current_epoch}-step={trainer.global_step}"
         path = self._kept.free(name)
-        trainer.save_checkpoint(path, weights_only=self.save_weights_only)
+        try:
+            trainer.save_checkpoint(path, weights_only=self.save_weights_only)
+        finally:
+            release(path)
         exception.add_note(f"ModelCheckpoint saved {path}")
 
     def _look(self, trainer: Trainer) -> None:

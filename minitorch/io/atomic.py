@@ -84,12 +84,13 @@ def clear_folder(folder: str, name: str | None = None) -> None:
     pattern = re.compile(rf"{start}(\d+)-\d+\.tmp")
     for left in os.listdir(folder):
         found = pattern.fullmatch(left)
-        if found and not _is_running(int(found[1])):
+        if found and not is_running(int(found[1])):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, left))
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether this host has a process of this number; on POSIX systems."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

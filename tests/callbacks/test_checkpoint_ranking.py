@@ -212,7 +212,7 @@ def test_second_name_that_a_killed_process_left_is_swept(
         with pytest.raises(KeyboardInterrupt):
             duplicate(str(source), str(tmp_path / "last.ckpt"))
     assert len(list(tmp_path.iterdir())) == 2
-    monkeypatch.setattr("minitorch.io.atomic._is_running", lambda pid: False)
+    monkeypatch.setattr("minitorch.io.atomic.is_running", lambda pid: False)
     clear_folder(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["a.ckpt"]
 

@@ -223,7 +223,7 @@ def test_old_file_is_removed_after_the_new_one_is_complete(
     write = mt.io.save_tree
 
     def spy(path: str, tree: Any) -> None:
-        present.append(names(tmp_path))
+        present.append([name for name in names(tmp_path) if name[0] != "."])
         write(path, tree)
 
     monkeypatch.setattr(mt.io, "save_tree", spy)

@@ -219,7 +219,7 @@ class WandbLogger(QueuedLogger):
         return _Run(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {"_experiment": None, "_id": self.version, "_watched": []}
+        own: dict[str, Any] = {"_experiment": None, "_id": self.version, "_watched": []}
         return {**super().__getstate__(), **own}
 
 

@@ -366,6 +366,8 @@ class MetricLog(MetricReading, Callback):
     def _write_late(self, metric: Metric) -> None:
         trainer = self._trainer
         assert trainer is not None
+        if ranks.in_group():
+            metric_merge.refuse_late(metric)
         step = trainer.position.global_step
         value = metric.close(step)
         if metric.to_logger and value is not None:

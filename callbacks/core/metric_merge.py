@@ -59,6 +59,20 @@ def merge(
         metric.source = objects.found.get(parts[0]["source"])
 
 
+def refuse_late(metric: Metric) -> None:
+    """Raises for a value that comes after `merge`: it would be that of one process.
+
+    Raises:
+        TrainerError: Names the value, and when it can be logged.
+    """
+    raise TrainerError(
+        f"log({metric.name!r}): in a group of processes values are merged once, at the end of an "
+        "evaluation's epoch. Got one after that, of this process only. Log it in the batches' "
+        "step, in the task's on_validation_epoch_end or on_test_epoch_end, or in a callback with "
+        "an order before Order.REPORT."
+    )
+
+
 def _join_measured(name: str, mine: Metric | None, parts: list[dict[str, Any]]) -> Any:
     """One metric with the batches of all processes whose results were logged under a name."""
     states = [part["waiting"]["state"] for part in parts if part.get("waiting")]

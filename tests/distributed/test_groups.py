@@ -165,6 +165,7 @@ class TestEvaluation:
             ("fit", "Trainer.fit: only validate and test work in several processes"),
             ("predict", "Trainer.predict: only validate and test"),
             ("by hand", r"log\('hand'\): what an epoch's end computes by hand"),
+            ("late", r"log\('late'\): .* merged once.* Got one after that.*before Order.REPORT"),
             ("few", "each counts once. Got 1 for them"),
             ("sampler", "Got a DistributedSampler, which repeats some"),
             ("stream", "Got a Stream without a length"),

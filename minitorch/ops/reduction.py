@@ -44,10 +44,32 @@ def widened(x: Any, dtype: Any) -> Any:
     return cast(x, dtypes.int64.numpy) if array.dtype.kind in "iub" else x
 
 
+# Numbers added one after the other from which that is done in float64: a float32 sum of a million
+# is wrong by a percent.
+_LONG = 1 << 15
+
+
+def _added_one_by_one(a: Any, axes: tuple[int, ...]) -> int:
+    """How many numbers NumPy adds so to each sum of an array that is not empty.
+
+    Those that lie side by side it adds in pairs.
+    """
+    together = 1
+    if a.flags.c_contiguous or len(axes) == a.ndim and a.flags.f_contiguous:
+        for axis in reversed(range(a.ndim)):
+            if axis not in axes:
+                break
+            together *= a.shape[axis]
+    return math.prod(a.shape[i] for i in axes) // together
+
+
 def _sum_forward(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> Any:
     if a.dtype in dtypes.HALF:
-        return a.astype(np.float32).sum(axis=axes, keepdims=keepdim).astype(a.dtype)
+        a32 = a.astype(np.float32)
+        return _sum_forward(a32, axes=axes, keepdim=keepdim, shape=shape).astype(a.dtype)
     if type(a) is np.ndarray:
+        if a.size >= _LONG and a.dtype == np.float32 and _added_one_by_one(a, axes) >= _LONG:
+            return a.sum(axis=axes, dtype=np.float64, keepdims=keepdim).astype(np.float32)
         return np.add.reduce(a, axis=axes, keepdims=keepdim)  # type: ignore[call-overload]
     return a.sum(axis=axes, keepdims=keepdim)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -90,12 +91,13 @@ class HostReads(Callback):
         self._record: Any = None
         self._inside = self._active = False
         self._lines: dict[str, list[float]] = {}
-        self._batches = 0
+        self._batches = self._thread = 0
 
     def on_setup_end(self, trainer: Trainer, module: TaskModule, stage: str) -> None:
         on_gpu = trainer.device.type != "cpu"
         self._active = on_gpu and stage == "fit" and not trainer.checks.meant("host-sync-in-step")
         self._lines, self._batches = {}, 0
+        self._thread = threading.get_ident()
         if self._active:
             self._wrap(trainer)
 
@@ -108,7 +110,9 @@ class HostReads(Callback):
         record = self._record = backend.get(trainer.device.type)
 
         def to_host(array: Any) -> Any:
-            if not self._inside or is_intended("host-sync-in-step"):
+            if not self._inside or threading.get_ident() != self._thread:  # it writes a file
+                return record.to_host(array)
+            if is_intended("host-sync-in-step"):
                 return record.to_host(array)
             start = time.perf_counter()
             value = record.to_host(array)

@@ -12,7 +12,9 @@ import pytest
 from scripted_tasks import Fails, Scripted, fit
 
 import minitorch as mt
+from minitorch import nn
 from minitorch.callbacks import BackupAndRestore, Callback, ModelCheckpoint
+from minitorch.callbacks.core import nested
 from minitorch.errors import ArgumentError, CheckpointError
 from minitorch.io import load_tree
 from minitorch.loggers import CSVLogger
@@ -214,3 +216,59 @@ def test_scores_as_yaml(tmp_path: Path) -> None:
 def test_folder_that_permissions_do_not_tell_of() -> None:
     with pytest.raises(ArgumentError, match=r"Got /proc/nope, but /proc is not writable \("):
         fit(Scripted([1]), ModelCheckpoint("/proc/nope"), max_epochs=1)
+
+
+class Momentum(Scripted):
+    """Adam, dropout and a buffer: state of every kind on the device."""
+
+    def __init__(self, scores: list[float]) -> None:
+        mt.manual_seed(4)
+        super().__init__(scores)
+        self.norm = nn.BatchNorm1d(2)
+
+    def forward(self, x: Any) -> Any:
+        return super().forward(nn.functional.dropout(self.norm(x), 0.3, self.training))
+
+    def configure_optimizers(self) -> Any:
+        return mt.optim.Adam(self.parameters(), lr=0.01)
+
+
+@pytest.mark.parametrize("precision", ["32", "16-mixed"])
+def test_state_of_a_gpu_is_that_of_the_moment_of_the_save(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretend_gpu: Any
+) -> None:
+    """Training changes the arrays on the device while the thread writes what they were."""
+    options: dict[str, Any] = {"accelerator": "gpu", "precision": precision}
+    now, later = tmp_path / "now", tmp_path / "later"
+    whole = Momentum([1, 2, 3])
+    fit(whole, keeper(now, save_async=False, save_top_k=-1), max_epochs=3, **options)
+    disk, uses = Disk(monkeypatch), list[bool]()
+    disk.gate.clear()
+
+    class Opens(Callback):
+        """Opens the gate of the first file two batches later."""
+
+        def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
+            if trainer.position.batches == 6:
+                assert disk.begun.wait(60)
+                uses.append((later / "epoch=0.ckpt").exists())
+                disk.gate.set()
+
+    task = Momentum([1, 2, 3])
+    fit(task, keeper(later, save_top_k=-1), Opens(), max_epochs=3, **options)
+    assert uses == [False]
+    assert disk.threads == [False] * 3
+    assert names(now) == names(later)
+    for name in names(now):
+        ours, theirs = (load_tree(folder / name) for folder in (later, now))
+        for part in ("state_dict", "optimizer_states", "random", "loops"):
+            np.testing.assert_equal(_plain(ours[part]), _plain(theirs[part]), err_msg=part)
+    again = Momentum([1, 2, 3])
+    fit(again, keeper(later), ckpt=later / "epoch=0.ckpt", max_epochs=3, **options)
+    for name, value in whole.state_dict().items():
+        np.testing.assert_array_equal(again.state_dict()[name].cpu(), value.cpu(), err_msg=name)
+
+
+def _plain(tree: Any) -> Any:
+    """The tree with NumPy's arrays for tensors."""
+    return nested.map_leaves(tree, lambda x: x.cpu().numpy() if isinstance(x, mt.Tensor) else x)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from minitorch import Tensor, random
 from minitorch.autograd.mode import state as mode
 from minitorch.errors import ArgumentError, CheckpointError
+from minitorch.trainer.same_value import same_value
 
 if TYPE_CHECKING:
     from minitorch.callbacks import Callback
@@ -172,6 +173,22 @@ def read(path: str | os.PathLike[str], *, map_location: Any = None) -> dict[str,
     return tree
 
 
+def load_weights(trainer: Status, tree: dict[str, Any]) -> None:
+    """First part: the weights. If they do not fit, hyper-parameters that differ are named, too.
+
+    Raises:
+        CheckpointError: Names or shapes are not those of the module.
+    """
+    module = trainer.module
+    try:
+        module.load_state_dict(tree["state_dict"], strict=module.strict_loading)
+    except CheckpointError as error:
+        differing = [_both(name, old, own[name]) for name, old, own in _differing(trainer, tree)]
+        if differing:
+            error.add_note(f"Its hyper-parameters differ: {'; '.join(differing)}.")
+        raise
+
+
 def apply_callbacks(trainer: Status, tree: dict[str, Any], path: str) -> None:
     """Second part, before on_fit_start: states of callbacks and the position.
 
@@ -243,7 +260,7 @@ def _differing(trainer: Status, tree: dict[str, Any]) -> Iterator[tuple[str, Any
     for key, owner in owners.items():
         saved, own = tree.get(key, {}), getattr(owner, "hparams", {})
         for name in sorted(saved.keys() & own.keys()):
-            if _plain(saved[name]) != _plain(own[name]):
+            if not same_value(saved[name], own[name]):
                 yield name, saved[name], own
 
 
@@ -255,17 +272,13 @@ def _changed(group: dict[str, Any], old: dict[str, Any], hparams_differ: bool) -
             continue
         if key == "lr" and not hparams_differ:
             continue
-        if _plain(group[key]) != _plain(old[key]):
+        if not same_value(group[key], old[key]):
             found.append(_both(key, old[key], group[key]))
     return found
 
 
 def _both(name: str, old: Any, new: Any) -> str:
     return f"{name}: {old!r} in the checkpoint, {new!r} now"
-
-
-def _plain(value: Any) -> str:
-    return repr(list(value) if isinstance(value, tuple) else value)
 
 
 def _take_new(optimizer: Any, fresh: list[dict[str, Any]]) -> None:

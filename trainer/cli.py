@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback
 from minitorch.errors import ArgumentError, describe
+from minitorch.trainer import environment
 from minitorch.trainer.cli_parser import CLIParser, Namespace
 from minitorch.trainer.data_module import DataModule
 from minitorch.trainer.seeding import seed_everything
@@ -134,6 +135,7 @@ class TrainerCLI:
         self.save_config_kwargs = save_config_kwargs or {}
         self.trainer_class = trainer_class
         self.trainer_defaults = dict(trainer_defaults or {})
+        self._from_environment = environment.defaults(Trainer, self.trainer_defaults)
         self.seed_everything_default = seed_everything_default
         self.parser_class = parser_class
         self.subclass_mode_model = subclass_mode_model or model_class is None
@@ -213,7 +215,7 @@ class TrainerCLI:
         parser.add_argument(
             "-c", "--config", action="config", help="A configuration file in YAML or JSON."
         )
-        parser.add_trainer(self.trainer_class, self.trainer_defaults)
+        parser.add_trainer(self.trainer_class, self.trainer_defaults, self._from_environment)
         parser.add_part("model", self.model_class, subclasses=self.subclass_mode_model)
         if self.datamodule_class is not None:
             parser.add_part("data", self.datamodule_class, subclasses=self.subclass_mode_data)
@@ -249,6 +251,8 @@ class TrainerCLI:
     def instantiate_trainer(self, parser: CLIParser) -> Trainer:
         """Makes the Trainer, with the callbacks of the defaults and the one that saves."""
         options = dict(self.config_init["trainer"].as_dict())
+        found = self._from_environment.items()
+        environment.tell({name: value for name, value in found if options.get(name) == value})
         extra = [self.config_init[name] for name in parser.callback_names]
         fixed = self.trainer_defaults.get("callbacks") or []
         fixed = list(fixed) if isinstance(fixed, list | tuple) else [fixed]

@@ -51,12 +51,22 @@ class CLIParser(ArgumentParser):
         else:
             self.add_class_arguments(made_by, key)
 
-    def add_trainer(self, trainer_class: type, defaults: dict[str, Any]) -> None:
-        """Adds the arguments of the Trainer; defaults may hold objects such as callbacks."""
+    def add_trainer(
+        self, trainer_class: type, defaults: dict[str, Any], found: dict[str, Any]
+    ) -> None:
+        """Adds the arguments of the Trainer.
+
+        Args:
+            trainer_class: The Trainer, or a class derived from it.
+            defaults: Values of its arguments; they may be objects such as callbacks.
+            found: Values from the environment, for those arguments that the class has.
+        """
         _load_all(callbacks)
         _load_all(loggers)
         self.add_class_arguments(trainer_class, "trainer", instantiate=False, skip={"unknown"})
         plain = {k: v for k, v in defaults.items() if k != "callbacks"}
+        known = {action.dest for action in self._actions}
+        plain |= {k: v for k, v in found.items() if f"trainer.{k}" in known}
         self.set_defaults({f"trainer.{name}": value for name, value in plain.items()})
 
     def add_callback(self, callback_class: type[Callback], nested_key: str) -> None:

@@ -18,6 +18,8 @@ def check(trainer: Trainer) -> None:
     if trainer.fast_dev_run or trainer.settings.overfit_batches:
         return
     updates = trainer.estimated_stepping_batches
+    if not updates:  # nothing is trained, and that is what was asked for
+        return
     _check_validation(trainer, updates)
     for entry in trainer.named.values():
         _check_optimizer(trainer, entry, updates)
@@ -28,7 +30,7 @@ def check(trainer: Trainer) -> None:
 def _check_validation(trainer: Trainer, updates: float) -> None:
     settings = trainer.settings
     interval, every = settings.val_check_interval, settings.check_val_every_n_epoch
-    if not any(trainer.num_val_batches) or (interval is None and every == 1):
+    if not any(trainer.num_val_batches) or (interval in (None, 1.0) and every == 1):
         return
     batches = _batches(trainer, updates)
     if has_unit(interval):
@@ -86,8 +88,10 @@ def _epochs(trainer: Trainer) -> float:
 
 
 def _batches(trainer: Trainer, updates: float) -> float:
-    """Batches of the whole fit, at most."""
+    """Batches of the whole fit, at most; with a window that changes by epoch, of its epochs."""
     all_of_them = trainer.train_data.count * _epochs(trainer) if trainer.max_epochs else 0
+    if trainer.accumulation.schedule is not None:
+        return all_of_them
     return min(all_of_them, updates * trainer.accumulation.batches)
 
 

@@ -121,8 +121,7 @@ class Run:
         trainer = self.trainer
         trainer.fire(trainer.events.on_setup_end, self.stage)
         if self.tree is not None:
-            strict = self.module.strict_loading
-            self.module.load_state_dict(self.tree["state_dict"], strict=strict)
+            checkpoint.load_weights(trainer, self.tree)
 
     def start_fit(
         self, train: Any, val: Any, batch_size: int, ckpt_path: Any, hparams: str | None = None

@@ -13,7 +13,7 @@ import minitorch as mt
 from minitorch import nn
 from minitorch.callbacks import Callback, EarlyStopping
 from minitorch.errors import ArgumentError
-from minitorch.trainer import DataModule, TaskModule
+from minitorch.trainer import DataModule, TaskModule, Trainer
 
 pytest.importorskip("jsonargparse", reason="the command line needs jsonargparse (extra cli)")
 
@@ -124,6 +124,29 @@ def test_the_saved_configuration_repeats_the_run() -> None:
     for name, value in first.model.state_dict().items():
         assert mt.equal(value, again.model.state_dict()[name])
     assert cli("validate", "--config=config.yaml", "--model.width=6").model.hparams.width == 6
+
+
+class FewArguments(Trainer):
+    """Has none of the variables' arguments."""
+
+    def __init__(self, enable_progress_bar: bool = False, callbacks: Any = None) -> None:
+        super().__init__(max_epochs=2, enable_progress_bar=enable_progress_bar, callbacks=callbacks)
+
+
+def test_variables_are_defaults_that_are_saved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PL_TRAINER_LIMIT_TRAIN_BATCHES", "3")
+    monkeypatch.setenv("PL_TRAINER_MAX_EPOCHS", "7")
+    run = cli("fit", "--optimizer=SGD", "--optimizer.lr=0.1")
+    assert (run.trainer.global_step, run.trainer.max_epochs) == (3, 1)
+    assert "limit_train_batches: 3" in Path("config.yaml").read_text()
+    assert "Trainer: limit_train_batches=3 from the environment" in capsys.readouterr().out
+    own = cli(run=False, trainer_class=FewArguments).trainer
+    assert (own.max_epochs, own.settings.limit_train_batches) == (2, 3)
+    monkeypatch.setenv("PL_TRAINER_MAX_EPOCH", "7")
+    with pytest.raises(ArgumentError, match="Did you mean PL_TRAINER_MAX_EPOCHS"):
+        cli("fit")
 
 
 def test_print_config(capsys: pytest.CaptureFixture[str]) -> None:

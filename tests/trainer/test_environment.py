@@ -18,6 +18,11 @@ TAKEN: dict[str, tuple[str, Any]] = {
     "ENABLE_PROGRESS_BAR": ("False", False),
     "DEVICES": ("[0]", [0]),
     "DEFAULT_ROOT_DIR": ("/somewhere/else", "/somewhere/else"),
+    "default_root_dir": ("2024", "2024"),
+    "LOGGER": ("false", False),
+    "FAST_DEV_RUN": ("TRUE", True),
+    "MAX_STEPS": (" 3 ", 3),
+    "max_time": ("(" * 300, "(" * 300),
 }
 
 
@@ -30,6 +35,14 @@ def test_variables_stand_for_arguments(
     assert getattr(Trainer().settings, name.lower()) == value
     shown = f"Trainer: {name.lower()}={value!r} from the environment (PL_TRAINER_...)\n"
     assert capsys.readouterr().out == shown
+
+
+def test_an_empty_variable_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PL_TRAINER_MAX_EPOCHS", "")
+    assert Trainer(enable_progress_bar=False).settings.max_epochs is None
+    assert capsys.readouterr().out == ""
 
 
 def test_what_is_passed_holds(

@@ -9,7 +9,7 @@ import pytest
 from toy_tasks import Regression, loader, quiet
 
 import minitorch as mt
-from minitorch.callbacks import Batches, Epochs, Minutes, Steps
+from minitorch.callbacks import Batches, Epochs, GradientAccumulationScheduler, Minutes, Steps
 from minitorch.errors import PitfallWarning
 
 # Two epochs of six batches: options of the Trainer that validate never, and what the text says.
@@ -44,6 +44,9 @@ IN_TIME: dict[str, dict[str, Any]] = {
     "time": {"val_check_interval": Minutes(600)},
     "endless": {"max_epochs": -1, "max_steps": 20, "check_val_every_n_epoch": 3},
     "default": {"max_steps": 3},
+    "default of Lightning": {"max_steps": 3, "val_check_interval": 1.0},
+    "no epoch": {"max_epochs": 0, "check_val_every_n_epoch": 2},
+    "no update": {"max_steps": 0, "val_check_interval": 2},
     "trial": {"check_val_every_n_epoch": 3, "fast_dev_run": True},
     "no data": {"check_val_every_n_epoch": 3, "limit_val_batches": 0},
 }
@@ -60,6 +63,14 @@ def test_validation_that_never_comes(case: str) -> None:
 def test_validation_that_comes_or_may_come(case: str) -> None:
     result = quiet(**{"max_epochs": 2, **IN_TIME[case]}).fit(Regression(), loader(), loader(8))
     assert result.warnings == ()
+
+
+def test_windows_that_grow_by_epoch() -> None:
+    """Eight updates: six of one batch, and two of three."""
+    windows = GradientAccumulationScheduler({0: 1, 1: 3})
+    trainer = quiet(max_epochs=-1, max_steps=8, check_val_every_n_epoch=2, callbacks=windows)
+    assert trainer.fit(Regression(), loader(), loader(8)).warnings == ()
+    assert "val/loss" in trainer.callback_metrics
 
 
 def test_without_checks_nothing_is_said() -> None:

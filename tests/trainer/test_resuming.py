@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_exact_resume import assert_same
 from toy_tasks import Regression, loader, quiet, weights
 
 import minitorch as mt
 from minitorch.callbacks import ModelCheckpoint
-from minitorch.errors import TrainerError
+from minitorch.errors import CheckpointError, TrainerError
 from minitorch.trainer import DataModule
+from minitorch.trainer.same_value import same_value
 
 
 class Kept(Regression):
@@ -68,6 +70,53 @@ def test_changed_hyper_parameters_are_accepted_by_name(case: str, tmp_path: Path
         task = Kept(**given)
         quiet(max_epochs=2).fit(task, loader(shuffle=False), ckpt_path=path, hparams=choice)
         assert task.hparams.scale == scale
+
+
+def test_weights_that_do_not_fit_name_the_hyper_parameter(tmp_path: Path) -> None:
+    class Wide(Regression):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+            self.register_buffer("more", mt.zeros(width))
+
+    path = begun(Wide(2), tmp_path / "x.ckpt")
+    with pytest.raises(CheckpointError) as caught:
+        quiet(max_epochs=2).fit(Wide(3), loader(), ckpt_path=path)
+    assert caught.value.__notes__ == [
+        "Its hyper-parameters differ: width: 2 in the checkpoint, 3 now."
+    ]
+
+
+LONG = np.arange(5000.0)
+SAME: dict[str, tuple[Any, Any]] = {
+    "order": ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    "scalars": ([np.float64(0.1), np.int64(3)], [0.1, 3]),
+    "a tensor": (mt.tensor(3.0), 3.0),
+    "inside": ({"a": (1, [2])}, {"a": [1, (2,)]}),
+    "nan": ([float("nan"), np.array([np.nan, 1])], [float("nan"), np.array([np.nan, 1])]),
+    "arrays": (LONG, LONG.copy()),
+    "texts": (np.array(["a", "b"]), np.array(["a", "b"])),
+}
+DIFFERENT: dict[str, tuple[Any, Any]] = {
+    "in the middle": (LONG, np.where(LONG == 2500, 7, LONG)),
+    "shape": (np.ones(2), np.ones((1, 2))),
+    "kind of number": (np.ones(2), np.ones(2, "int32")),
+    "an array and none": (np.ones(2), [1.0, 1.0]),
+    "a key": ({"a": 1}, {"a": 1, "b": None}),
+    "length": ([1], [1, 1]),
+    "nan": (float("nan"), 1.0),
+    "text": ("1", 1),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_values_that_mean_the_same(case: str) -> None:
+    assert same_value(*SAME[case])
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_values_that_differ(case: str) -> None:
+    assert not same_value(*DIFFERENT[case])
 
 
 def test_hyper_parameters_of_data_are_compared_too(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def _relu_rule(g: Any, out: Any) -> Any:
     kernels = load_for("relu", g, out, least=_RELU_FROM, contiguous=True)
     if kernels is not None:
         return kernels.relu_backward(g, out)
-    return where(out > 0, g, zeros_like(g))
+    return where(out <= 0, zeros_like(g), g)
 
 
 def _relu_forward(a: Any) -> Any:

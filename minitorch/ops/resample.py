@@ -18,7 +18,10 @@ from .. import backend
 from .primitive import Primitive
 from .wide import wide
 
-_DENSE_FROM = 1 / 6  # share of entries in a row from which the matrix product is quicker
+# A product with the whole matrix is quicker from this share of entries in a row on. It multiplies
+# infinite values by 0, which makes NaN of them, and so usual windows are never computed by it.
+_DENSE_FROM = 1 / 6
+_WINDOW = 8
 
 
 class Weights:
@@ -82,7 +85,8 @@ class Weights:
         """
         counts = self.counts
         most = int(counts.max(initial=0))
-        if most > max(1, self.shape[1] * _DENSE_FROM):
+        whole = int(counts.min(initial=0)) == self.shape[1]
+        if whole or most > max(_WINDOW, self.shape[1] * _DENSE_FROM):
             return None
         first, last = np.cumsum(counts) - counts, np.maximum(counts - 1, 0)
         share = np.where(counts > 0, 1 / np.maximum(most - last, 1), 0)

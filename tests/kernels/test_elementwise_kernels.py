@@ -92,3 +92,24 @@ def test_bits_do_not_depend_on_the_number_of_threads(f: Callable[..., Any]) -> N
     for others in results[1:]:
         for a, b in zip(results[0], others, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("size", [3, 10_000])
+def test_relu_hands_a_gradient_on_at_nan_as_pytorch_does(size: int) -> None:
+    x = mt.full((size,), float("nan"), requires_grad=True)
+    mt.relu(x).sum().backward()
+    assert x.grad is not None
+    assert (x.grad == 1).all()
+    doubled = mt.relu(x)
+    (slope,) = mt.autograd.grad(doubled.sum(), x, create_graph=True)
+    assert (slope == 1).all()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("size", "window"), [(4, 2), (6, 3), (12, 3), (16, 8)])
+def test_averages_of_other_windows_stay_finite(bad: float, size: int, window: int) -> None:
+    x = mt.ones(1, 1, size, size)
+    x[0, 0, 0, 0] = bad
+    y = mt.nn.functional.avg_pool2d(x, window)
+    assert not y[0, 0, 0, 0].isfinite()
+    assert y.isfinite().sum() == y.numel() - 1

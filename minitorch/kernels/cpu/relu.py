@@ -25,7 +25,7 @@ def _relu_backward(first, last, g, y, dx):  # type: ignore[no-untyped-def]
     gs, ys, ds = g[start:stop], y[start:stop], dx[start:stop]
     for i in range(gs.size):
         passed = gs[i]  # read in any case: a branch would keep the loop from vector code
-        ds[i] = passed if ys[i] > 0 else 0
+        ds[i] = 0 if ys[i] <= 0 else passed
 
 
 def _blocks(a: Any) -> int:

@@ -191,7 +191,8 @@ def test_run_resumed_after_ctrl_c_begins_with_the_validation_that_was_cut(
     def run(task: Any, ckpt: Any = None) -> Any:
         trainer = quiet(max_epochs=4, **more)
         data = loader(shuffle=False) if sized else Unsized()
-        return trainer, trainer.fit(task, data, loader(12), ckpt_path=ckpt)
+        # Where the run is cut is a hyper-parameter of this task.
+        return trainer, trainer.fit(task, data, loader(12), ckpt_path=ckpt, hparams="new")
 
     mt.manual_seed(3)
     _, whole = run(Interrupted())

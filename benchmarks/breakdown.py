@@ -1,7 +1,7 @@
 """Where the time of a training step goes: `python breakdown.py WORKLOAD …`.
 
 For each workload the median milliseconds of forward, backward and update, the pages that a step
-gets from the system, what Python needs besides the operations, and a table of operations by time.
+gets from the system, the sum of its operations, and a table of them by time.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ core.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import Any
 
@@ -89,8 +88,6 @@ def set_num_threads(number: int) -> None:
         from threadpoolctl import threadpool_limits
 
         _limiter = threadpool_limits(limits=number, user_api="blas")
-    if "numba" in sys.modules:
-        apply()
 
 
 def get_num_threads() -> int:

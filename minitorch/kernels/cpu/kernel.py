@@ -31,8 +31,7 @@ from .. import threads
 from . import team
 from .team import PIECE_TYPE, call_piece
 
-# Elements of the first argument from which a second thread pays. Waking one costs microseconds on
-# a quiet machine and milliseconds on a busy one.
+# Elements of the first argument from which a second thread pays; waking one costs microseconds.
 PARALLEL_FROM = 32768
 
 # Sums may be reordered so that they become vector code; nan and inf stay what they are.

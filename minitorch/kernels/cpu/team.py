@@ -199,6 +199,9 @@ def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-u
 
 @_compiled(cache=True, nogil=True, parallel=True, no_cpython_wrapper=True)
 def _share_out_by_numba(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
+    if workers < 2:
+        call_piece(piece, 0, items, given)
+        return
     for i in prange(pieces):
         call_piece(piece, items * i // pieces, items * (i + 1) // pieces, given)
 

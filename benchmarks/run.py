@@ -124,8 +124,9 @@ def print_table(workload: str, sides: Runs, rate: float) -> None:
     for key in first[0]:
         ours, _ = summary(first, key)
         cells = [summary(runs, key) for runs in sides.values()]
-        ratios = [f"{median / ours:.2f}" for median, _ in cells[1:]]
-        logarithms.append([math.log(median / ours) for median, _ in cells[1:]])
+        ratios = [f"{median / ours:.2f}" if ours else "" for median, _ in cells[1:]]
+        if workload == "conv":
+            logarithms.append([math.log(median / ours) for median, _ in cells[1:]])
         print(f"| {key} | {' | '.join(text for _, text in cells)} | {' | '.join(ratios)} |")
     if workload == "conv":
         means = [math.exp(statistics.mean(column)) for column in zip(*logarithms, strict=True)]

@@ -166,6 +166,7 @@ def check(settings: Settings) -> None:
         ArgumentError: States the rule, the value and the fix.
     """
     s = settings
+    _flags(s)
     _counts(s)
     _shares(s)
     if str(s.precision or "32") not in PRECISIONS:
@@ -185,13 +186,19 @@ def check(settings: Settings) -> None:
         _refuse("accelerator", s.accelerator, '"auto", "cpu", "gpu" or "cuda"')
     if s.deterministic not in (None, True, False, "warn"):
         _refuse("deterministic", s.deterministic, 'True, False or "warn"')
-    if type(s.compile) is not bool:
-        _refuse("compile", s.compile, "True or False")
     if s.checks not in LEVELS:
         refuse_level(s.checks)
     known = s.profiler in PROFILERS if isinstance(s.profiler, str) else hasattr(s.profiler, "timed")
     if s.profiler is not None and not known:
         _refuse("profiler", s.profiler, f"one of {', '.join(PROFILERS)}, or a Profiler")
+
+
+def _flags(s: Settings) -> None:
+    for field in fields(s):
+        value = getattr(s, field.name)
+        if field.type in ("bool", "bool | None") and type(value) is not bool:
+            if value is not None or field.type == "bool":
+                _refuse(field.name, value, "True or False")
 
 
 def _counts(s: Settings) -> None:

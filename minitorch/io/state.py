@@ -31,7 +31,7 @@ def save_tree(path: Path, tree: Any) -> None:
     Args:
         path: the file; its folder has to exist.
         tree: nested dict, list, tuple and set of Tensor, ndarray, NumPy scalar, int, float,
-            complex, str, bytes, bool, None, Size, dtype and device; keys are plain values or
+            complex, str, bytes, bool, None, Path, Size, dtype and device; keys are plain values or
             tuples of them.
 
     Raises:

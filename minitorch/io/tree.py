@@ -10,6 +10,7 @@ import math
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path, PosixPath, WindowsPath
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,6 @@ from .container import CODES, DTYPES
 MAX_DEPTH = 64
 _FIXES = {
     "bytearray": "Use bytes(value).",
-    "PosixPath": "Use str(value).",
-    "WindowsPath": "Use str(value).",
     "defaultdict": "Use dict(value).",
     "Generator": "Save what its get_state() returns.",
 }
@@ -93,6 +92,8 @@ _TO_TEXT: dict[type, tuple[str, Callable[[Any], str]]] = {
     Size: ("size", lambda value: json.dumps(list(value))),
     dtypes.dtype: ("dtype", lambda value: value.name),
     device: ("device", str),
+    PosixPath: ("path", str),
+    WindowsPath: ("path", str),
 }
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "bytes": lambda text: base64.b64decode(text, validate=True),
@@ -100,6 +101,7 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "size": lambda text: Size(json.loads(text)),
     "dtype": lambda text: {dtype.name: dtype for dtype in dtypes.ALL}[text],
     "device": device,
+    "path": Path,
 }
 
 
@@ -132,7 +134,7 @@ class _Encoder:
         fix = _FIXES.get(kind.__name__, "Convert it to one of these, or leave it out.")
         raise CheckpointError(
             "state tree: values must be Tensor, ndarray, NumPy scalar, int, float, complex, str, "
-            "bytes, bool, None, dict, list, tuple or set. Got "
+            "bytes, bool, None, Path, dict, list, tuple or set. Got "
             f"{kind.__module__}.{kind.__qualname__} at {_place(path)}. {fix}"
         )
 

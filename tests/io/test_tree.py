@@ -1,7 +1,7 @@
 import collections
 import enum
-import pathlib
 import struct
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -200,7 +200,6 @@ Point = collections.namedtuple("Point", "x y")
         (object(), r"Got builtins.object at 'model.0.bad'. Convert it to one of these"),
         (bytearray(b"x"), r"Got builtins.bytearray at 'model.0.bad'. Use bytes\(value\)"),
         ({object()}, r"Got builtins.object at 'model.0.bad.0'"),
-        (pathlib.Path("x"), r"Path at 'model.0.bad'. Use str\(value\)"),
         (Colour.RED, r"Colour at 'model.0.bad'"),
         (Point(1, 2), r"Point at 'model.0.bad'"),
         (
@@ -243,6 +242,7 @@ PLAIN = {
     "size": mt.Size([2, 3]),
     "dtype": mt.bfloat16,
     "device": mt.device("cpu"),
+    "path": Path("runs") / "of today",
     "keys": {(1, "a"): 0, 1.5: 1, None: 2, True: 3, b"k": 4, frozenset({1}): 5, 7: 6, "t": 7},
     "hidden tensor": {(0,): [np.arange(3), {1, 2}]},
 }

@@ -35,6 +35,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "deterministic": ({"deterministic": "yes"}, r'deterministic must be True, False or "warn"'),
     "profiler": ({"profiler": "fast"}, r"profiler must be one of simple, advanced, ops"),
     "dev run": ({"fast_dev_run": -1}, r"fast_dev_run must be True, False or a number"),
+    "flag": ({"enable_progress_bar": "no"}, r"enable_progress_bar must be True or False. Got 'no'"),
+    "flag none": ({"inference_mode": None}, r"inference_mode must be True or False. Got None"),
     "overfit": ({"overfit_batches": 2.0}, r"overfit_batches must be a share"),
 }
 

@@ -12,6 +12,7 @@ from ..autograd.engine import Pass, sum_to
 from ..autograd.mode import quiet, state
 from ..autograd.node import Node, leading_to
 from ..autograd.parts import Parts, assemble
+from ..ops.elementwise import ADD
 from ..ops.fused import Fused
 from .tape import Break, Call, Ref, Tape
 
@@ -74,11 +75,17 @@ class RecordedPass(StandingPass):
 
     def plus(self, a: Any, b: Any) -> Any:
         """The sum of two gradients."""
-        return self._did(_plus, a, b)
+        args = (self._encoded(a), self._encoded(b))
+        out = plus(a, b)
+        self._note(plus, args, {}, out, op=ADD)
+        return out
 
     def grown(self, total: Any, g: Any) -> Any:
-        """`total` after `g` was added to it in place."""
-        return self._did(_grown, total, g)
+        """`total` after `g` was added to it, in place when it is replayed: nobody else holds it."""
+        args = (self._encoded(total), self._encoded(g))
+        out = np.asarray(total + g)
+        self._note(grown, args, {}, out, op=ADD)
+        return out
 
     def assembled(self, parts: Parts) -> Any:
         """One gradient for those of parts."""
@@ -105,7 +112,7 @@ class RecordedPass(StandingPass):
                 gi = None
                 if edge is not None and rule is not None:
                     gi = rule(g, *saved, **node.params)
-                    self._note(rule, (g_ref, *refs), params, gi)
+                    self._note(rule, (g_ref, *refs), params, gi, op=op)
                 out.append(gi)
             return out
         gradients = op.backward(node, g, saved)
@@ -142,20 +149,13 @@ class RecordedPass(StandingPass):
             return {key: self._encoded(x) for key, x in value.items()}
         return value
 
-    def _did(self, body: Any, a: Any, b: Any) -> Any:
-        args = (self._encoded(a), self._encoded(b))
-        out = body(a, b)
-        self._note(body, args, {}, out)
-        return out
-
-    def _note(self, body: Any, args: Any, params: Any, result: Any) -> None:
+    def _note(self, body: Any, args: Any, params: Any, result: Any, op: Any = None) -> None:
         tape = self.tape
         if isinstance(result, tuple | list):
             outs: Any = tuple(self._out(x) for x in result)
         else:
             outs = self._out(result)
-        kind = "write" if body is _grown else "pure"
-        tape.calls.append(Call(body, args, params, outs, kind=kind))
+        tape.calls.append(Call(body, args, params, outs, op=op))
 
     def _out(self, value: Any) -> Ref | None:
         if not isinstance(value, _ARRAYS) or self.tape.known(value) is not None:
@@ -163,12 +163,14 @@ class RecordedPass(StandingPass):
         return self.tape.bind(value)
 
 
-def _plus(a: Any, b: Any) -> Any:
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two gradients."""
     return a + b
 
 
-def _grown(total: Any, g: Any) -> Any:
-    total += g
+def grown(total: Any, g: Any) -> Any:
+    """`total` with `g` added to it in place."""
+    total += g  # a NumPy scalar does not grow in place
     return total
 
 

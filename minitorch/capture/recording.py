@@ -12,8 +12,9 @@ from ..autograd.mode import quiet, state
 from ..ops.cross_entropy import divisor
 from ..ops.primitive import Tensor, edge_of, input_edge, version_of
 from .compare import alike
+from .fusion import fused
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
-from .program import Retreat, backward_of, forward_of, reads
+from .program import Retreat, backward_of, forward_of, needed, reads
 from .region import hang, tensor_of
 from .state import State
 from .tape import Break, Ref, Tape
@@ -75,6 +76,9 @@ class Recording:
             self._slots.append(count.slot)
         externals = tape.externals
         saved = sorted(every)
+        for_late = {slot for call in self._late for slot in reads(call)}
+        keep = {*self._slots, *saved, *for_late}
+        self._forwards = fused(tape, needed(self._forwards, keep)[0], keep)
         self.forward, self._effects = forward_of(
             tape, self._forwards, self._late, self._slots, saved, externals, self._tensors, label
         )
@@ -205,9 +209,10 @@ class Recording:
                 if g is not None and ref is None:
                     raise Break("a gradient that nothing recorded has made reaches a leaf")
                 gradients.append((None if ref is None else ref.slot, target in run.fresh))
-            backwards[kind] = (tape.calls, [seed_refs[i].slot for i in kind], gradients)
             wanted = {slot for slot, _ in gradients if slot is not None}
-            every = {slot for call in tape.calls for slot in reads(call)} | wanted
+            calls = fused(tape, needed(tape.calls, wanted)[0], wanted)
+            backwards[kind] = (calls, [seed_refs[i].slot for i in kind], gradients)
+            every = {slot for call in calls for slot in reads(call)} | wanted
             saved |= {slot for slot in every if slot < forward_slots}
         plain = set(tape.constants) - tape.fresh
         return edges, backwards, saved - plain

@@ -56,9 +56,10 @@ class Call:
             changes a tensor from before, which may happen after all others; "log" for one that
             tells somebody; "check" for one whose `answer` the rest of the recording relies on.
         convert: "array" if the result is made an array, "tensor" if its array is taken.
+        op: The operation whose body or rule it is, if it is known.
     """
 
-    __slots__ = ("answer", "args", "body", "convert", "kind", "kwargs", "outs")
+    __slots__ = ("answer", "args", "body", "convert", "kind", "kwargs", "op", "outs")
 
     def __init__(
         self,
@@ -70,9 +71,10 @@ class Call:
         kind: str = "pure",
         convert: str = "",
         answer: Any = None,
+        op: Any = None,
     ) -> None:
         self.body, self.args, self.kwargs, self.outs = body, tuple(args), kwargs, outs
-        self.kind, self.convert, self.answer = kind, convert, answer
+        self.kind, self.convert, self.answer, self.op = kind, convert, answer, op
 
 
 class External:
@@ -194,7 +196,7 @@ class Tape:
             return
         convert = "" if isinstance(again, np.ndarray) else "array"
         if self.known(y) is None:
-            self.calls.append(Call(body, args, kwargs, self.bind(y), convert=convert))
+            self.calls.append(Call(body, args, kwargs, self.bind(y), convert=convert, op=op))
 
     def _is_constant(self, array: Any) -> bool:
         ref = self.known(array)

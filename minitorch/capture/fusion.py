@@ -1,0 +1,398 @@
+"""Elementwise calls of a recording that become kernels: what belongs together, in which order.
+
+Calls of one shape are joined where one takes what another gives, or both read the same array, and
+where nothing in between has to happen in the middle. Values that nobody else reads are never in
+memory then. Cheap values of fewer elements, and views, are computed again by each kernel that
+needs them. A kernel is kept only if it gives what the calls gave while they were recorded.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..kernels import load
+from ..ops import reduction
+from ..ops.elementwise import DIV
+from ..ops.families import Binary, Comparison, Unary
+from ..ops.primitive import Op
+from .compare import alike
+from .gradient import grown
+from .lowering import Lowered, plan_of
+from .program import reads, refs_in
+from .symbols import APPROXIMATE, Expression, Opaque, Symbol, constant, source, symbol, traced
+from .tape import Call, Ref, Tape
+
+LEAST = 1 << 14  # elements from which a kernel is quicker than the calls
+STEPS = 2  # that a kernel has at least; one alone NumPy passes over memory as well
+_SMALLER = 8  # times fewer elements: computed again rather than read
+_MOST_ARRAYS = 12  # of a kernel
+# Whose plain bodies are others than those that run on large arrays.
+_OWN_KERNELS = frozenset(("gelu", "gelu_tanh", "erf"))
+_PRIMITIVES = frozenset("where clone to expand dropout reshape unsqueeze squeeze sum mean".split())
+_HERE = Op.__module__.rpartition(".")[0]
+SUM, MEAN = reduction._sum_forward, reduction._mean_forward
+
+
+class _Unit:
+    """Calls that run as one.
+
+    Attributes:
+        calls: Their numbers.
+        parts: What each computes, if they can be joined.
+        shape: Of the results.
+        needs: Slots that they read.
+        gives: Slots that they make.
+        summed: Those of them that are sums.
+    """
+
+    def __init__(self, number: int, call: Call, part: Lowered | None) -> None:
+        self.calls = [number]
+        self.parts = {} if part is None else {number: part}
+        self.shape = None if part is None else part.shape
+        self.needs = set(reads(call)) | (set() if part is None else part.inputs)
+        self.gives = {ref.slot for ref in refs_in(call.outs)}
+        self.summed = set(self.gives) if part is not None and part.axes is not None else set()
+        self.axes = None if part is None else part.axes
+
+    def joined(self, other: _Unit) -> None:
+        """Takes the calls of another one."""
+        self.calls = sorted(self.calls + other.calls)
+        self.parts |= other.parts
+        self.gives |= other.gives
+        self.needs = (self.needs | other.needs) - self.gives
+        self.summed |= other.summed
+        self.axes = self.axes if self.axes is not None else other.axes
+
+
+def fused(tape: Tape, calls: Sequence[Call], keep: Iterable[int]) -> list[Call]:
+    """The calls, with kernels in place of those that can be joined.
+
+    Args:
+        tape: Where the values come from.
+        calls: In order; what is not needed is left out already.
+        keep: Slots that are read after the calls.
+    """
+    if not any(_is_worth(tape, call) for call in calls) or load("chain") is None:
+        return list(calls)
+    found: list[Call] = []
+    wanted = set(keep)
+    ends = [i for i, call in enumerate(calls) if call.kind == "write"]
+    starts = [0, *(i + 1 for i in ends)]
+    for start, end in zip(starts, [*ends, len(calls)], strict=True):
+        later = {slot for call in calls[end:] for slot in reads(call)}
+        part = [one for call in calls[start:end] for one in _without_means(tape, call)]
+        found += _Segment(tape, part, wanted | later).fused()
+        found += calls[end : end + 1]
+    return found
+
+
+def _is_worth(tape: Tape, call: Call) -> bool:
+    """Whether a call alone would be reason enough for a kernel, so that numba is not imported."""
+    if not isinstance(call.outs, Ref) or not _is_elementwise(call.op):
+        return False
+    array = tape.array_of(call.outs)
+    return getattr(array, "size", 0) >= LEAST and array.dtype.char in "fd"
+
+
+class _Segment:
+    """Calls among which nothing changes memory."""
+
+    def __init__(self, tape: Tape, calls: Sequence[Call], keep: set[int]) -> None:
+        self.tape, self.calls, self.keep = tape, list(calls), keep
+        self.expressions: dict[int, Expression] = {}
+        self.cheap: set[int] = set()
+
+    def fused(self) -> list[Call]:
+        """The calls that take their place."""
+        units = [_Unit(i, c, self._lowered(c)) for i, c in enumerate(self.calls)]
+        if not any(unit.parts for unit in units):
+            return self.calls
+        self._owner = {slot: unit for unit in units for slot in unit.gives}
+        self._ordered(units)
+        for unit in list(units):
+            if unit.parts:
+                self._join_producers(unit)
+        units = list(dict.fromkeys(self._place[i] for i in range(len(self.calls))))
+        self._join_readers(units)
+        units = list(dict.fromkeys(self._place[i] for i in range(len(self.calls))))
+        kernels = self._kernels(units)
+        out: list[Call] = []
+        for unit in self._sorted(units):
+            out += kernels.get(id(unit)) or [self.calls[i] for i in unit.calls]
+        return out
+
+    def _kernels(self, units: list[_Unit]) -> dict[int, list[Call]]:
+        """A call for each unit that becomes a kernel; the others need what their calls read."""
+        while True:
+            found: dict[int, list[Call]] = {}
+            for unit in units:
+                if not self._joinable(unit):
+                    continue
+                made = self._kernel(unit)
+                if made is None:
+                    unit.parts = {}
+                    break
+                found[id(unit)] = [made]
+            else:
+                return found
+
+    def _kernel(self, unit: _Unit) -> Call | None:
+        results = self._results(unit)
+        calls = [self.calls[i] for i in unit.calls]
+        parts = [unit.parts[i] for i in unit.calls]
+        return kernel_of(self.tape, parts, calls, results) if results else None
+
+    # ---- what calls compute ----------------------------------------------------------------------
+
+    def _lowered(self, call: Call) -> Lowered | None:
+        """What a call computes, or None for what is not elementwise."""
+        if call.kind != "pure" or not isinstance(call.outs, Ref) or call.convert == "tensor":
+            return None
+        out = self.tape.array_of(call.outs)
+        if not isinstance(out, np.ndarray | np.generic) or not _is_elementwise(call.op):
+            return None
+        try:
+            if call.body is SUM:
+                return self._lowered_sum(call)
+            if not out.flags.c_contiguous and 0 not in out.strides:
+                return None
+            args, kwargs = (self._symbols(x, out.size) for x in (call.args, call.kwargs))
+            if isinstance(call.op, Binary) and call.body is call.op.forward:
+                args = _same_dtype(args)
+            x = traced(call.body, args, kwargs)
+        except Opaque:
+            return None
+        if x.shape != out.shape or np.dtype(x.dtype) != out.dtype:
+            return None
+        self.expressions[call.outs.slot] = x
+        if call.body is not grown:  # which changes what it would be computed from again
+            self.cheap.add(call.outs.slot)
+        return Lowered(x, None)
+
+    def _lowered_sum(self, call: Call) -> Lowered | None:
+        ref, axes = call.args[0], call.kwargs["axes"]
+        shape = call.kwargs["shape"]
+        if not isinstance(ref, Ref) or ref.slot not in self.expressions:
+            return None
+        if not axes or math.prod(shape[axes[0] :]) != math.prod(shape[i] for i in axes):
+            return None
+        if self.expressions[ref.slot].dtype not in "fd":
+            return None
+        return Lowered(self._leaf(ref), axes[0])
+
+    def _symbols(self, value: Any, size: int) -> Any:
+        """Arguments with Symbols for values."""
+        if isinstance(value, Ref):
+            constant = self.tape.constants.get(value.slot)
+            if constant is not None and value.slot not in self.tape.fresh and not constant.ndim:
+                return constant
+            known = self.expressions.get(value.slot)
+            if value.slot in self.cheap and _work(known) * _SMALLER <= size:
+                return symbol(known)
+            return symbol(self._leaf(value))
+        if isinstance(value, tuple | list):
+            return type(value)(self._symbols(x, size) for x in value)
+        if isinstance(value, dict):
+            return {key: self._symbols(x, size) for key, x in value.items()}
+        return value
+
+    def _leaf(self, ref: Ref) -> Expression:
+        array = self.tape.array_of(ref)
+        if not isinstance(array, np.ndarray | np.generic):
+            raise Opaque("no array")
+        if array.size >= LEAST and not array.flags.c_contiguous:
+            raise Opaque("an array in another order")
+        return source(ref.slot, array)
+
+    # ---- what is joined --------------------------------------------------------------------------
+
+    def _ordered(self, units: list[_Unit]) -> None:
+        self._place = dict(enumerate(units))
+        self._before: dict[int, int] = {}  # draws and checks stay in order
+        last = None
+        for i, call in enumerate(self.calls):
+            if call.kind != "pure":
+                if last is not None:
+                    self._before[i] = last
+                last = i
+
+    def _sources(self, unit: _Unit) -> set[_Unit]:
+        """The units that come before one."""
+        found = {self._owner[slot] for slot in unit.needs if slot in self._owner}
+        found |= {self._place[self._before[i]] for i in unit.calls if i in self._before}
+        found.discard(unit)
+        return found
+
+    def _leads(self, start: _Unit, end: _Unit, *, directly: bool) -> bool:
+        """Whether `end` needs `start`; what it takes of it itself counts only if `directly`."""
+        seen: set[int] = set()
+        first = min(start.calls)
+        waiting = [u for u in self._sources(end) if directly or u is not start]
+        while waiting:
+            unit = waiting.pop()
+            if unit is start:
+                return True
+            if id(unit) in seen or max(unit.calls) < first:
+                continue
+            seen.add(id(unit))
+            waiting.extend(self._sources(unit))
+        return False
+
+    def _join(self, a: _Unit, b: _Unit) -> bool:
+        """Joins b to a if that is possible."""
+        if a is b or not a.parts or not b.parts or a.shape != b.shape:
+            return a is b
+        if a.axes is not None and b.axes is not None and a.axes != b.axes:
+            return False
+        if a.summed & b.needs or b.summed & a.needs:
+            return False
+        if len([s for s in a.needs | b.needs if self._count(s) >= LEAST]) > _MOST_ARRAYS:
+            return False
+        if self._leads(a, b, directly=False) or self._leads(b, a, directly=False):
+            return False
+        a.joined(b)
+        for slot in b.gives:
+            self._owner[slot] = a
+        for number in b.calls:
+            self._place[number] = a
+        return True
+
+    def _join_producers(self, unit: _Unit) -> None:
+        for slot in sorted(unit.needs):
+            producer = self._owner.get(slot)
+            if producer is not None:
+                mine = self._place[unit.calls[0]]
+                self._join(producer, mine)
+
+    def _join_readers(self, units: list[_Unit]) -> None:
+        """Joins kernels that read the same large array."""
+        groups = [unit for unit in units if unit.parts and self._steps(unit) and self._large(unit)]
+        for i, b in enumerate(groups):
+            for a in groups[:i]:
+                a, mine = self._place[a.calls[0]], self._place[b.calls[0]]
+                shared = [s for s in a.needs & mine.needs if self._count(s) >= LEAST]
+                if shared and len(self._arrays(a) | self._arrays(mine)) <= _MOST_ARRAYS:
+                    self._join(a, mine)
+
+    def _count(self, slot: int) -> int:
+        return int(getattr(self.tape.array_of(Ref(slot)), "size", 0))
+
+    def _arrays(self, unit: _Unit) -> set[int]:
+        return unit.needs | set(self._results(unit))
+
+    @staticmethod
+    def _large(unit: _Unit) -> bool:
+        return unit.shape is not None and math.prod(unit.shape) >= LEAST
+
+    def _results(self, unit: _Unit) -> list[int]:
+        """The slots that others need."""
+        others = {
+            slot
+            for i, call in enumerate(self.calls)
+            if self._place[i] is not unit
+            for slot in self._needs_of(i, call)
+        }
+        return sorted(unit.gives & (others | self.keep))
+
+    def _needs_of(self, i: int, call: Call) -> Iterable[int]:
+        part = self._place[i].parts.get(i)
+        return reads(call) if part is None or not self._joinable(self._place[i]) else part.inputs
+
+    def _joinable(self, unit: _Unit) -> bool:
+        return bool(unit.parts) and self._large(unit) and self._steps(unit) >= STEPS
+
+    def _steps(self, unit: _Unit) -> int:
+        return len({id(x) for part in unit.parts.values() for x in part.steps})
+
+    # ---- what comes out --------------------------------------------------------------------------
+
+    def _sorted(self, units: list[_Unit]) -> list[_Unit]:
+        """The units so that each comes after what it needs, otherwise as they were."""
+        waiting = {id(u): len(self._sources(u)) for u in units}
+        after: dict[int, list[_Unit]] = {}
+        for unit in units:
+            for other in self._sources(unit):
+                after.setdefault(id(other), []).append(unit)
+        ready = [(max(u.calls), u) for u in units if not waiting[id(u)]]
+        heapq.heapify(ready)
+        out: list[_Unit] = []
+        while ready:
+            unit = heapq.heappop(ready)[1]
+            out.append(unit)
+            for other in after.get(id(unit), ()):
+                waiting[id(other)] -= 1
+                if not waiting[id(other)]:
+                    heapq.heappush(ready, (max(other.calls), other))
+        assert len(out) == len(units), "calls in a circle"
+        return out
+
+
+def _without_means(tape: Tape, call: Call) -> list[Call]:
+    """The calls of a mean: a sum and a quotient, as its body has them."""
+    if call.body is not MEAN or not call.kwargs["count"]:
+        return [call]
+    a, options = tape.array_of(call.args[0]), dict(call.kwargs)
+    count = options.pop("count")
+    if a.dtype.char not in "fd" or a.size < LEAST:
+        return [call]
+    total = tape.bind(np.asarray(SUM(a, **options)))
+    return [
+        Call(SUM, call.args, options, total, convert="array", op=call.op),
+        Call(np.true_divide, (total, a.dtype.type(count)), {}, call.outs, convert="array", op=DIV),
+    ]
+
+
+def _same_dtype(args: Sequence[Any]) -> list[Any]:
+    """Two operands; a number takes the dtype of the other one, as beside an array."""
+    dtype = next(x.dtype for x in args if isinstance(x, Symbol))
+    return [symbol(constant(x, dtype)) if type(x) in (int, float) else x for x in args]
+
+
+def _is_elementwise(op: Any) -> bool:
+    """Whether bodies and rules of an operation may be (sums are where rules spread gradients)."""
+    if isinstance(op, Unary | Binary | Comparison):
+        return op.name not in _OWN_KERNELS
+    return isinstance(op, Op) and op.name in _PRIMITIVES and type(op).__module__.startswith(_HERE)
+
+
+def _work(x: Expression) -> int:
+    """Elements of the largest result in an expression that has to be computed."""
+    inside = max((_work(a) for a in x.args), default=0)
+    if x.op in ("input", "constant", "broadcast", "reshape"):
+        return inside
+    return max(inside, math.prod(x.shape))
+
+
+def kernel_of(
+    tape: Tape, parts: Iterable[Lowered], calls: Sequence[Call], results: Sequence[int]
+) -> Call | None:
+    """One call for several; None if it would give something else.
+
+    Args:
+        tape: Where the values come from.
+        parts: What the calls compute.
+        calls: The calls.
+        results: Slots that are needed of them.
+    """
+    chain: Any = load("chain")
+    values = {c.outs.slot: p for c, p in zip(calls, parts, strict=True)}
+    try:
+        plan, inputs, shape, order = plan_of(chain, values, results)
+    except Opaque:
+        return None
+    sums = [np.shape(tape.array_of(Ref(slot))) for slot in order[len(plan.results) :]]
+    body = chain.Chain(plan, shape, sums)
+    given = [tape.array_of(Ref(slot)) for slot in inputs]
+    got = body(*given)
+    expected = [tape.array_of(Ref(slot)) for slot in order]
+    exactly = not any(step.op in APPROXIMATE for step in plan.steps)
+    for a, b in zip(got if len(order) > 1 else (got,), expected, strict=True):
+        if not alike(a, np.asarray(b), exactly=exactly):
+            return None
+    outs: Any = tuple(Ref(slot) for slot in order) if len(order) > 1 else Ref(order[0])
+    return Call(body, [Ref(slot) for slot in inputs], {}, outs)

@@ -1,0 +1,224 @@
+"""Chains of elementwise calls become kernels: which ones, with which bits, what stays alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minitorch as mt
+from minitorch import nn
+from minitorch.capture import Captured, fusion, lowering
+from minitorch.nn import functional as F
+
+pytest.importorskip("numba", reason="without numba there are no kernels")
+
+from .test_same_numbers import PROGRAMS, trained
+
+ROWS, WIDTH = 96, 256  # more numbers than a kernel needs
+
+
+def _rms_norm(x: Any, w: Any) -> Any:
+    return x * mt.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+
+
+def _layer_norm(x: Any, w: Any) -> Any:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / mt.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * w + w
+
+
+def _huber(x: Any, y: Any) -> Any:
+    d = (x - y).abs()
+    return mt.where(d < 1, 0.5 * d * d, d - 0.5)
+
+
+# A function of x, y and w, a row; and how many kernels it has, forward and backward.
+CHAINS: dict[str, tuple[Callable[..., Any], int, int, bool]] = {
+    "residuals": (lambda x, y, w: ((x * 0.5 + y * 0.1) * 1.1 + x).square().sum(), 1, 1, True),
+    "loss": (lambda x, y, w: _huber(x, y).mean(), 1, 1, True),
+    "row": (lambda x, y, w: (x * w + w).abs().mean(), 1, 1, True),
+    "rms_norm": (lambda x, y, w: (_rms_norm(x, w) * y).sum(), 2, 2, True),
+    "layer_norm": (lambda x, y, w: (_layer_norm(x, w) * y).sum(), 2, 3, True),
+    "powers": (lambda x, y, w: (x**3 + x.abs() ** 1.5 - (x * x + 1) ** -0.5).mean(), 1, 1, False),
+    "clamped": (lambda x, y, w: (mt.maximum(x, y).clamp(-0.5, 0.9) * 2).sum(), 1, 1, True),
+    "masked": (lambda x, y, w: (x.masked_fill(y > 0, 2.0) * y).sum(1).mean(), 1, 1, True),
+    "product between": (lambda x, y, w: ((x * x + 1) @ (y * y - 1).T).mean(), 2, 1, True),
+    "activation": (lambda x, y, w: (x * mt.sigmoid(1.702 * x)).sum(), 1, 1, False),
+    "physics": (lambda x, y, w: ((x * y).tanh() ** 2 - (-x.abs()).exp() * y).mean(), 1, 1, False),
+    "entropy": (lambda x, y, w: (x.relu() - x * y + (-x.abs()).exp().log1p()).mean(), 1, 1, False),
+}
+
+
+def _kernels(calls: Any) -> list[Any]:
+    return [call for call in calls if type(call.body).__name__ == "Chain"]
+
+
+def _recording(captured: Captured) -> Any:
+    ((recording,),) = captured._recordings.values()
+    return recording
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64], ids=str)
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_is_one_kernel_each_way(name: str, dtype: Any) -> None:
+    function, forward, backward, exact = CHAINS[name]
+    mt.manual_seed(0)
+    leaves = [mt.randn(*s, dtype=dtype) for s in ((ROWS, WIDTH), (ROWS, WIDTH), (WIDTH,))]
+    for t in leaves:
+        t.requires_grad_()
+    captured = Captured(function)
+
+    def run(f: Any) -> list[Any]:
+        for t in leaves:
+            t.grad = None
+        value = f(*leaves)
+        value.backward()
+        grads = [None if t.grad is None else t.grad.numpy().copy() for t in leaves]
+        return [value.item(), *grads]
+
+    for _ in range(4):
+        run(captured)
+    assert not captured.counts.breaks
+    expected, got = run(function), run(captured)
+    assert captured.counts.replays
+    rtol = 0 if exact else 1e-6 if dtype is mt.float32 else 1e-14
+    for a, b in zip(expected, got, strict=True):
+        if a is not None:
+            np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol)
+    recording = _recording(captured)
+    calls = next(iter(recording._backwards.values()))[0]
+    assert (len(_kernels(recording._forwards)), len(_kernels(calls))) == (forward, backward)
+
+
+def _numbers(x: Any) -> list[float]:
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [n for part in x for n in _numbers(part)] if isinstance(x, list | tuple) else [x]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_learn_the_same_when_everything_is_fused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fusion, "LEAST", 1)
+    monkeypatch.setattr(fusion, "STEPS", 1)
+    monkeypatch.setattr(lowering, "SHORT", 1)
+    before = mt.random.state_dict()
+    expected, state, _ = trained(PROGRAMS[name], False)
+    got, other, call = trained(PROGRAMS[name], True)
+    mt.random.load_state_dict(before)
+    assert call.counts.replays
+    assert not call.counts.breaks
+    for a, b in zip(_numbers((expected, state)), _numbers((got, other)), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+
+
+def test_small_chains_and_single_calls_stay_as_they_are() -> None:
+    captured = Captured(lambda x: (x * 2 + 1).sum())
+    for _ in range(3):
+        captured(mt.randn(10, 10))
+    assert not _kernels(_recording(captured)._forwards)
+    captured = Captured(lambda x: x.exp())
+    for _ in range(3):
+        captured(mt.randn(ROWS, WIDTH))
+    assert not _kernels(_recording(captured)._forwards)
+
+
+def test_changes_in_place_stay_between_what_reads_before_and_after() -> None:
+    def step(x: Any) -> Any:
+        a = x * 2 + 1
+        b = a * a - a
+        with mt.no_grad():
+            a.add_(1.0)
+        return b + a * 3 - 1
+
+    captured = Captured(step)
+    x = mt.randn(ROWS, WIDTH)
+    for _ in range(6):
+        got = captured(x)
+    np.testing.assert_array_equal(got.numpy(), step(x).numpy())
+    assert captured.counts.replays
+    assert not captured.counts.breaks
+
+
+def test_results_are_the_callers_own() -> None:
+    captured = Captured(lambda x: (x * 2 + 1, x * 2 - 1))
+    x = mt.randn(ROWS, WIDTH)
+    kept = [captured(x) for _ in range(5)]
+    for a, b in kept:
+        np.testing.assert_array_equal(a.numpy(), x.numpy() * 2 + 1)
+        np.testing.assert_array_equal(b.numpy(), x.numpy() * 2 - 1)
+    first = kept[-1][0]
+    first.mul_(0.0)
+    assert captured(x)[0].abs().sum() > 0
+
+
+def test_nan_and_infinities_come_out_as_without() -> None:
+    def step(x: Any, y: Any) -> Any:
+        return mt.where(x > y, (x / y).exp(), mt.maximum(x, y).log1p() - x.tanh() * y.sqrt())
+
+    captured = Captured(step)
+    ends = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0, 1e-40], np.float32)
+    x = mt.from_numpy(np.resize(ends, (ROWS, WIDTH)))
+    y = mt.from_numpy(np.repeat(ends, ROWS * WIDTH // 8).reshape(ROWS, WIDTH))
+    for _ in range(6):
+        got = captured(x, y)
+    assert captured.counts.replays
+    np.testing.assert_allclose(got.numpy(), step(x, y).numpy(), rtol=1e-6)
+
+
+def test_without_kernels_nothing_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fusion, "load", lambda family: None)
+    captured = Captured(lambda x: x * 2 + 1)
+    x = mt.randn(ROWS, WIDTH)
+    for _ in range(6):
+        got = captured(x)
+    assert not _kernels(_recording(captured)._forwards)
+    np.testing.assert_array_equal(got.numpy(), x.numpy() * 2 + 1)
+
+
+def test_a_kernel_that_gives_other_numbers_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain: Any = fusion.load("chain")
+
+    class Wrong(chain.Chain):  # type: ignore[misc, name-defined]
+        def __call__(self, *arrays: Any) -> Any:
+            return super().__call__(*arrays) * 1.0001
+
+    monkeypatch.setattr(chain, "Chain", Wrong)
+    captured = Captured(lambda x: (x * 2 + 1).relu())
+    x = mt.randn(ROWS, WIDTH)
+    for _ in range(6):
+        got = captured(x)
+    assert captured.counts.replays
+    np.testing.assert_array_equal(got.numpy(), np.maximum(x.numpy() * 2 + 1, 0))
+
+
+def test_a_module_learns_through_kernels() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+            self.scale = nn.Parameter(mt.ones(64))
+
+        def forward(self, x: Any) -> Any:
+            h = self.up(_rms_norm(x, self.scale))
+            return x + 0.5 * self.down(h * mt.sigmoid(1.702 * h))
+
+    def losses(compiled: bool) -> list[float]:
+        mt.manual_seed(0)
+        net = Block()
+        call = mt.compile(net) if compiled else net
+        optimizer = mt.optim.SGD(net.parameters(), lr=0.1)
+        found = []
+        for _ in range(6):
+            x = mt.randn(96, 64)
+            loss = F.mse_loss(call(x), x * 2)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)

@@ -1,0 +1,180 @@
+"""Chains of elementwise steps: each step × dtype against NumPy, layouts, sums, threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="without numba there are no kernels")
+
+from minitorch.kernels import load, threads
+
+chain: Any = load("chain")
+Step, Plan = chain.Step, chain.Plan
+UFUNCS: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "neg": np.negative,
+    "abs": np.absolute,
+    "sign": np.sign,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+WHOLE = ("add", "sub", "mul", "neg", "abs", "maximum", "sign", "eq", "lt")
+ENDS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.0, -1.0, 2.5, -2.5, 88.7, -104.5]
+
+
+def operands(kind: str, count: int) -> list[np.ndarray]:
+    """Arrays that hold every pair of the ends, with numbers of all sizes; 1 more than lanes."""
+    rng = np.random.default_rng(0)
+    if kind in "il":
+        return [rng.integers(-9, 9, 203).astype(kind) for _ in range(count)]
+    some = rng.standard_normal(203) * 10.0 ** rng.integers(-9, 9, 203)
+    a, b = (x.reshape(-1) for x in np.meshgrid(ENDS, ENDS))
+    return [np.concatenate([x, y]).astype(kind) for x, y in ((a, some), (b, some[::-1]))[:count]]
+
+
+def computed(op: str, arrays: list[np.ndarray], kind: str) -> np.ndarray:
+    """The arrays through a chain of one step."""
+    n = len(arrays)
+    steps = [Step("input", (), a.dtype.char, i) for i, a in enumerate(arrays)]
+    steps.append(Step(op, tuple(range(n)), kind))
+    size = arrays[0].size
+    inputs = tuple((a.dtype.char, (True,)) for a in arrays)
+    out: np.ndarray = chain.Chain(Plan((size,), inputs, tuple(steps), (n,)), (size,))(*arrays)
+    return out
+
+
+ARITHMETIC = [(op, kind) for op in UFUNCS for kind in "fdl" if kind != "l" or op in WHOLE]
+
+
+@pytest.mark.parametrize(("op", "kind"), ARITHMETIC)
+def test_arithmetic_has_the_bits_of_numpy(op: str, kind: str) -> None:
+    ufunc = UFUNCS[op]
+    arrays = operands(kind, ufunc.nin)
+    with np.errstate(all="ignore"):
+        expected = ufunc(*arrays)
+    np.testing.assert_array_equal(computed(op, arrays, expected.dtype.char), expected)
+
+
+@pytest.mark.parametrize("kind", ["f", "d"])
+@pytest.mark.parametrize("op", ["exp", "tanh", "log", "log1p"])
+def test_functions_are_right_to_two_units(op: str, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.standard_normal(4000) * s for s in (1e-3, 0.1, 1, 10, 100)])
+    x = np.concatenate([x, operands("d", 1)[0]]).astype(kind)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, op)(x.astype(np.float64 if kind == "f" else np.longdouble))
+        rounded = exact.astype(kind)
+    y = computed(op, [x], kind)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(y[~finite], rounded[~finite])
+    unit = np.spacing(np.abs(rounded[finite]))
+    assert np.max(np.abs(y[finite] - exact[finite]) / unit) <= 2
+
+
+@pytest.mark.parametrize(("old", "new"), ["fd", "df", "?f", "?d", "lf", "ld", "il", "f?", "l?"])
+def test_casts_are_those_of_numpy(old: str, new: str) -> None:
+    x = operands("f" if old == "?" else old, 1)[0]
+    x = x > 0 if old == "?" else x
+    with np.errstate(all="ignore"):
+        expected = x.astype(new)
+    np.testing.assert_array_equal(computed("cast", [x], new), expected)
+
+
+@pytest.mark.parametrize("op", ["and", "or", "xor", "not"])
+def test_logic(op: str) -> None:
+    bools = [x > 0 for x in operands("f", 1 if op == "not" else 2)]
+    np.testing.assert_array_equal(computed(op, bools, "?"), getattr(np, f"logical_{op}")(*bools))
+
+
+LAYOUTS = {  # sizes passed over, and which axes the second array has
+    "same": ((5000,), (True,)),
+    "row": ((37, 65), (False, True)),
+    "column": ((37, 65), (True, False)),
+    "number": ((7, 4100), (False, False)),
+    "middle": ((5, 6, 33), (True, False, True)),
+    "outer": ((5, 6, 33), (False, True, False)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_with_fewer_axes_are_repeated(layout: str) -> None:
+    sizes, present = LAYOUTS[layout]
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal(sizes).astype("f")
+    b = rng.standard_normal([n if p else 1 for n, p in zip(sizes, present, strict=True)])
+    b = b.astype("f")
+    steps = (
+        Step("input", (), "f", 0),
+        Step("input", (), "f", 1),
+        Step("add", (1, 1), "f"),
+        Step("mul", (0, 2), "f"),
+        Step("gt", (0, 2), "?"),
+    )
+    inputs = (("f", (True,) * len(sizes)), ("f", present))
+    out, more = chain.Chain(Plan(sizes, inputs, steps, (3, 4)), sizes)(a, b)
+    np.testing.assert_array_equal(out, a * (b + b))
+    np.testing.assert_array_equal(more, a > b + b)
+
+
+def test_arrays_in_another_order_and_numbers_are_taken() -> None:
+    x = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+    steps = (Step("input", (), "d", 0), Step("input", (), "d", 1), Step("mul", (0, 1), "d"))
+    plan = Plan((12,), (("d", (True,)), ("d", (False,))), steps, (2,))
+    np.testing.assert_array_equal(chain.Chain(plan, (3, 4))(x, np.float64(3)), x * 3)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 13, 128, 129, 136, 500, 4099])
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_sums_along_rows_have_the_bits_of_numpy(n: int, kind: str) -> None:
+    x = np.random.default_rng(n).standard_normal((5, n)).astype(kind)
+    steps = (Step("input", (), kind, 0), Step("mul", (0, 0), kind))
+    plan = Plan((5, n), ((kind, (True, True)),), steps, (1,), (1, 0))
+    square, squares, total = chain.Chain(plan, (5, n), [(5, 1), (5,)])(x)
+    np.testing.assert_array_equal(square, x * x)
+    np.testing.assert_array_equal(squares, (x * x).sum(1, keepdims=True))
+    np.testing.assert_array_equal(total, x.sum(1))
+
+
+@pytest.mark.parametrize("sizes", [(5,), (999,), (70001,), (90, 136), (3, 5000)])
+def test_sums_of_everything_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(sizes).astype("f")
+    row = x[:1] if len(sizes) > 1 else x
+    steps = (Step("input", (), "f", 0), Step("input", (), "f", 1), Step("mul", (0, 1), "f"))
+    has = (True,) if len(sizes) == 1 else (False, True)
+    plan = Plan(sizes, (("f", (True,) * len(sizes)), ("f", has)), steps, (), (2,), True)
+    total = chain.Chain(plan, sizes, [()])(x, row)
+    assert total == np.add.reduce((x * row).reshape(-1))
+    assert total.shape == ()
+
+
+def test_threads_do_not_change_the_bits() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 257)).astype("f")
+    steps = (Step("input", (), "f", 0), Step("exp", (0,), "f"))
+    plan = Plan((300, 257), (("f", (True, True)),), steps, (1,), (1,))
+    body = chain.Chain(plan, x.shape, [(300,)])
+    before = threads.count()
+    found = []
+    try:
+        for count in (1, 2, 4):
+            threads.set_num_threads(count)
+            found.append([a.tobytes() for a in body(x)])
+    finally:
+        threads.set_num_threads(before)
+    assert found[0] == found[1] == found[2]

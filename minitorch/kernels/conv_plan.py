@@ -86,7 +86,7 @@ class _Phase(NamedTuple):
     taps: tuple[tuple[int, int], ...]
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     source: int
     target: int
     pad: int
@@ -103,12 +103,12 @@ class _Axis(NamedTuple):
         return 1 + max((s for phase in self.phases for _, s in phase.taps), default=0)
 
 
-def _forward_axis(source: int, target: int, k: int, s: int, low: int, d: int) -> _Axis:
+def forward_axis(source: int, target: int, k: int, s: int, low: int, d: int) -> Axis:
     taps = tuple((i, i * d) for i in range(k))
-    return _Axis(source, target, low, s, 1, (_Phase(0, target, taps),))
+    return Axis(source, target, low, s, 1, (_Phase(0, target, taps),))
 
 
-def _backward_axis(source: int, target: int, k: int, s: int, low: int, d: int) -> _Axis:
+def backward_axis(source: int, target: int, k: int, s: int, low: int, d: int) -> Axis:
     found = []
     for first in range(min(s, target)):
         shifts = [(i, first + low - i * d) for i in range(k)]
@@ -116,7 +116,7 @@ def _backward_axis(source: int, target: int, k: int, s: int, low: int, d: int) -
         found.append(_Phase(first, -(-(target - first) // s), taps))
     pad = -min((shift for phase in found for _, shift in phase.taps), default=0)
     phases = tuple(p._replace(taps=tuple((i, j + pad) for i, j in p.taps)) for p in found)
-    return _Axis(source, target, pad, 1, s, phases)
+    return Axis(source, target, pad, 1, s, phases)
 
 
 def _three(values: tuple[int, ...], filler: int) -> Three:
@@ -124,7 +124,7 @@ def _three(values: tuple[int, ...], filler: int) -> Three:
     return (values[0], filler, values[1]) if len(values) == 2 else values  # type: ignore[return-value]
 
 
-def _divide(axes: list[_Axis], images: int, channels: int, panels: int, groups: int) -> dict:
+def _divide(axes: list[Axis], images: int, channels: int, panels: int, groups: int) -> dict:
     """How the batch is divided."""
     first, *others = axes
     rows, line = ((a.size - 1) * a.step + a.reach for a in others)
@@ -163,7 +163,7 @@ def _table(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _plan(
-    axes: list[_Axis],
+    axes: list[Axis],
     kernel: Three,
     images: int,
     groups: int,
@@ -210,8 +210,8 @@ def _plan(
 
 
 def _axes(
-    make: Callable[..., _Axis], source: tuple[int, ...], target: tuple[int, ...], window: Any
-) -> tuple[list[_Axis], Three]:
+    make: Callable[..., Axis], source: tuple[int, ...], target: tuple[int, ...], window: Any
+) -> tuple[list[Axis], Three]:
     kernel, stride, low, _, dilation = window
     columns = (source, target, kernel, stride, low, dilation)
     threes = [_three(v, f) for v, f in zip(columns, (1, 1, 1, 1, 0, 1), strict=True)]
@@ -224,7 +224,7 @@ def forward_plan(
 ) -> Plan:
     """The plan for y_NO… of x_NC… and w_OC…."""
     size = tuple(x_shape[2:])
-    axes, kernel = _axes(_forward_axis, size, window.output(*size), window)
+    axes, kernel = _axes(forward_axis, size, window.output(*size), window)
     (o, c), elements = weight_shape[:2], math.prod(kernel)
     steps = (elements, c * elements, 1)
     return _plan(axes, kernel, x_shape[0], groups, c, o // groups, steps)
@@ -239,7 +239,7 @@ def backward_plan(
     size: tuple[int, ...],
 ) -> Plan:
     """The plan for dx_NC… of the given size, of g_NO… and w_OC…."""
-    axes, kernel = _axes(_backward_axis, tuple(g_shape[2:]), size, window)
+    axes, kernel = _axes(backward_axis, tuple(g_shape[2:]), size, window)
     (o, c), elements = weight_shape[:2], math.prod(kernel)
     steps = (c * elements, elements, 1)
     return _plan(axes, kernel, g_shape[0], groups, o // groups, c, steps)

@@ -2,10 +2,10 @@
 
 The transpose, `y = fold(wᵀ x)`, is the gradient of a convolution with respect to its input; each is
 made of the other's parts. On the CPU float32 has kernels that make no patches (`correlate`), and
-images convolved channel by channel have others (`depthwise`). Otherwise the patches of a few images
-are laid out as one matrix that stays in the cache, and multiplied once; they are made again for the
-backward pass instead of being kept. Shapes: x_NC… and w_OC… with any number of axes behind the
-channels.
+images convolved channel by channel or to few channels have others (`planewise`). Otherwise the
+patches of a few images are laid out as one matrix that stays in the cache, and multiplied once;
+they are made again for the backward pass instead of being kept.
+Shapes: x_NC… and w_OC… with any number of axes behind the channels.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .wide import wide
 
 _TILE_BYTES = 4 << 20
 _SMALL = 1 << 13
+_FEW = 6  # channels of a result up to which it is computed plane by plane
 _FAMILIES = {2: "conv", 3: "volume"}  # compiled bodies by the number of axes
 
 
@@ -50,10 +51,14 @@ def _kernels(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
     return load_for(_FAMILIES[len(outputs)], x, least=0) if values >= _SMALL else None
 
 
-def _depthwise(x: Any, weight: Any, groups: int) -> Any:
-    """The compiled bodies for images whose channels are convolved one by one."""
-    fits = weight.shape[1] == 1 and groups > 1 and weight.ndim == 4
-    return load_for("depthwise", x, weight) if fits and weight.size else None
+def _planewise(a: Any, weight: Any, groups: int, columns: int) -> Any:
+    """The compiled bodies for images convolved channel by channel, or to few channels.
+
+    `columns`: channels of the result.
+    """
+    alone = groups > 1 and weight.shape[1] == 1
+    fits = weight.ndim == 4 and weight.size and (alone or (groups == 1 and columns <= _FEW))
+    return load_for("planewise", a, weight) if fits else None
 
 
 def _direct(x: Any, weight: Any, window: Window, outputs: tuple[int, ...]) -> Any:
@@ -112,9 +117,9 @@ def _apply(x: Any, weight: Any, bias: Any, window: Window, groups: int) -> Any:
     outputs = window.output(*x.shape[2:])
     if bias is not None:
         bias = bias.astype(x.dtype, copy=False)
-    kernels = _depthwise(x, weight, groups)
+    kernels = _planewise(x, weight, groups, len(weight))
     if kernels is not None:
-        return _with_bias(kernels.forward(x, weight, window, outputs), bias)
+        return kernels.forward(x, weight, bias, window, groups)
     kernels = _direct(x, weight, window, outputs)
     if kernels is not None:
         return kernels.forward(x, weight, bias, window, groups)
@@ -138,9 +143,9 @@ def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tupl
     """The gradient of images of the given size, from that of the outputs."""
     xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w, c = _grouped(weight, groups).swapaxes(1, 2), weight.shape[1] * groups
-    kernels = _depthwise(g, weight, groups)
+    kernels = _planewise(g, weight, groups, c)
     if kernels is not None:
-        return kernels.input_gradient(g, weight, window, c, size)
+        return kernels.input_gradient(g, weight, window, groups, size)
     kernels = _direct(g, weight, window, outputs)
     if kernels is not None:
         return kernels.input_gradient(g, weight, window, groups, size)
@@ -157,9 +162,10 @@ def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -
     """The gradient of the weight, from those of the outputs and the images."""
     xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
     w = _grouped(weight, groups)
-    kernels = _depthwise(g, weight, groups)
-    if kernels is not None:
-        return kernels.weight_gradient(g, x, window)
+    kernels = _planewise(g, weight, groups, _FEW + 1)
+    dw = None if kernels is None else kernels.weight_gradient(g, x, window)
+    if dw is not None:
+        return dw
     kernels = _direct(x, weight, window, outputs)
     if kernels is not None:
         return kernels.weight_gradient(g, x, weight, window, groups)

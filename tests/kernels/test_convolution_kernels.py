@@ -30,6 +30,18 @@ CASES = {
     "volume": (2, 8, (5, 6, 7), 17, (3, 2, 3), 1, 1, 1, 1),
     "volume stride": (2, 8, (8, 8, 8), 16, (3, 3, 3), 2, 1, 1, 2),
     "series": (4, 16, (50,), 20, (9,), 2, 4, 1, 1),
+    "depthwise": (5, 12, (14, 9), 12, (3, 3), 1, 1, 1, 12),
+    "depthwise stride": (3, 12, (15, 18), 12, (5, 3), (2, 3), 2, 1, 12),
+    "depthwise multiplier": (2, 12, (11, 13), 36, (3, 4), 2, 1, 1, 12),
+    "depthwise dilation": (2, 12, (17, 15), 12, (3, 2), (1, 2), 2, (2, 3), 12),
+    "depthwise stride beyond the window": (2, 12, (12, 13), 12, (2, 2), 3, 0, 1, 12),
+    "depthwise padding beyond the window": (2, 12, (10, 9), 12, (3, 3), 2, 4, 1, 12),
+    "depthwise large window": (70, 12, (7, 7), 12, (7, 7), 1, 3, 1, 12),
+    "few channels": (3, 3, (15, 14), 20, (3, 3), 1, 1, 1, 1),
+    "few channels, large window and stride": (2, 2, (33, 30), 20, (7, 5), (2, 3), 3, 1, 1),
+    "few outputs": (2, 40, (30, 9), 5, (3, 3), 1, 1, 1, 1),
+    "many planes to few": (1, 24, (70, 66), 2, (3, 2), 1, 1, (1, 2), 1),
+    "depthwise series": (3, 16, (50,), 32, (9,), 2, 4, 1, 16),
 }
 
 
@@ -61,7 +73,23 @@ def test_convolution_agrees_with_its_plain_body(case: Any, monkeypatch: pytest.M
     _close(result, _convolve(case, mt.float64))
 
 
-@pytest.mark.parametrize("name", ["plain", "bands and stride", "groups", "volume", "tiles"])
+PLANEWISE = [name for name in CASES if "depthwise" in name or "few" in name]
+
+
+@pytest.mark.parametrize("name", PLANEWISE)
+def test_planewise_convolution_agrees_in_float64(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _convolve(CASES[name], mt.float64)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    for a, b in zip(result, _convolve(CASES[name], mt.float64), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(b).max())
+
+
+TRANSPOSED = "plain, bands and stride, groups, volume, tiles, depthwise stride"
+
+
+@pytest.mark.parametrize("name", TRANSPOSED.split(", "))
 def test_transposed_convolution_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n, c, size, o, kernel, stride, _, dilation, groups = CASES[name]
     case = (n, c, size, o, kernel, stride, 1, dilation, groups)
@@ -110,6 +138,20 @@ def test_tiles_do_not_spread_numbers_that_are_not_finite(value: float, which: in
     # A place of an image meets 9 weights of each output; a weight in the middle meets all places.
     few, all_places = 32 * 9, 2 * 32 * 32
     assert spoilt == [(few, 0, few), (all_places, all_places, 0), (0, few, few)][which]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_depthwise_weights_see_only_places_under_their_windows(value: float) -> None:
+    x, g = (mt.ones(2, 8, 12, 12) for _ in range(2))
+    x[0, 3, 5, 0] = value  # the last column of the window sees it from outside of the image
+    weight = mt.ones(8, 1, 3, 3).requires_grad_()
+    y = F.conv2d(x, weight, padding=1, groups=8)
+    (dw,) = mt.autograd.grad(y, weight, g)
+    spoilt = ~dw.isfinite()
+    assert spoilt[3, 0].tolist() == [[True, True, False]] * 3
+    assert int(spoilt.sum()) == 6
+    assert int((~y.isfinite()).sum()) == 6
+    assert bool(dw[spoilt].isnan().all()) == (value != value)
 
 
 # size, kernel, stride, padding, dilation

@@ -55,6 +55,13 @@ PROGRAMS = {
     "conv strided": lambda: conv(16, stride=2, padding=1),
     "conv first": lambda: conv(3, 5, padding=2),
     "conv depthwise": lambda: conv(32, padding=1, groups=32),
+    "conv depthwise strided": lambda: conv(32, 5, padding=2, stride=2, groups=32),
+    "conv to few": lambda: of(
+        lambda x, w: F.conv2d(x, w, padding=1), vary(8, 16, 20, 20), vary(3, 16, 3, 3)
+    ),
+    "max_pool2d overlapping": lambda: of(
+        lambda x: F.max_pool2d(x, 3, 2, 1), vary(8, 16, 32, 32)
+    ),
     "max_pool2d": lambda: of(lambda x: F.max_pool2d(x, 2), vary(8, 16, 32, 32)),
     "avg_pool2d": lambda: of(lambda x: F.avg_pool2d(x, 2), vary(8, 16, 32, 32)),
     "batch_norm": lambda: of(

@@ -173,3 +173,8 @@ def test_message(call: Callable[[], object], kind: type[Exception], text: str) -
         call()
     assert text in str(error.value)
     assert "Got" in str(error.value) or "must be given" in str(error.value) or "lazy" in text
+
+
+def test_an_empty_batch_has_no_window_without_an_element() -> None:
+    assert F.max_pool2d(mt.ones(0, 2, 1, 1), 2, 1, 1, 2).shape == (0, 2, 1, 1)
+    assert F.max_pool2d(mt.ones(0, 2, 5, 5), 3, 2, 1).shape == (0, 2, 3, 3)

@@ -13,7 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..plane_plan import pool_plan
 from .kernel import inlined, kernel
+from .memory import copy
+from .planes import fill
+from .taps import BEST, VECTOR_BYTES, best_over_taps
 
 NONE = 65535  # the number of an element that does not exist
 _PAIRS = ((2, 2), (2, 2), (0, 0), (1, 1))  # window, stride, padding and dilation of 2 × 2
@@ -59,6 +63,23 @@ def _spread_pairs(first, last, g, winners, dx):  # type: ignore[no-untyped-def]
             one = dx[p, row]
             for b in range(len(one)):
                 one[b] = 0
+
+
+@kernel()
+def _max_planes(first, last, x, y, found, sizes, shifts, starts, moves):  # type: ignore[no-untyped-def]
+    s, tile = sizes[0], BEST * VECTOR_BYTES // x.itemsize
+    buffer, best = np.empty(s.buffer, x.dtype), np.empty(len(starts), x.dtype)
+    winner = np.empty(len(starts), np.uint16)
+    for i in range(s.buffer):
+        buffer[i] = -np.inf
+    for p in range(first, last):
+        fill(x, p * s.source, buffer, 0, moves, s.step_across)
+        for q in range(0, s.target_height * s.line, tile):
+            best_over_taps(buffer, q, shifts, len(shifts), starts, best, winner, q)
+        for a in range(s.target_height):
+            to = p * s.target + a * s.target_width
+            copy(best, a * s.line, y, to, s.target_width)
+            copy(winner, a * s.line, found, to, s.target_width)
 
 
 @inlined
@@ -146,6 +167,12 @@ def max_pool(x: Any, window: Any, *outputs: int) -> tuple[Any, Any]:
     xs, ys, places = map(_planes, (x, y, winners))
     if _in_pairs(window, x.shape[2:], outputs):
         _max_pairs(len(xs), xs[:, 0], ys[:, 0], places[:, 0])
+        return y, winners
+    if len(outputs) == 2:
+        plan, starts = pool_plan(x.shape, window)
+        flat = (a.reshape(-1) for a in (xs, y, winners))
+        shifts = plan.shifts[: len(plan.elements)]
+        _max_planes(len(xs), *flat, plan.sizes, shifts, starts, plan.moves)
         return y, winners
     settings = zip(_settings(window), (1, 1, 0, 1), strict=True)
     numbers = tuple(number for values, filler in settings for number in _three(values, filler))

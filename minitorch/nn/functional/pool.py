@@ -43,7 +43,7 @@ def window_of(
                 f"{d * (k - 1) + 1} on {n + 2 * p} elements of {describe(x)}. Use a smaller window "
                 "or fewer layers that shrink the image."
             )
-        if d > 1 and any(start % d >= n for start in range(-p, 0, s)):
+        if d > 1 and x.shape[0] and any(start % d >= n for start in range(-p, 0, s)):
             raise ShapeError(
                 f"{name}: every window must have an element of the image. Got padding {p} and "
                 f"dilation {d} for {describe(x)}. Use less padding."

@@ -57,10 +57,7 @@ class Stream:
         Returns: a generator that stays valid until this thread's next call on this stream (the
             object is reused); a draw may take any number of values from it.
         """
-        with _lock:
-            key = self._key
-            position = self._position
-            self._position = position + 1
+        key, position = self.advance()
         local = self._local
         try:
             generator = local.generator
@@ -69,6 +66,16 @@ class Stream:
             local.generator = generator = np.random.Generator(local.bits)
         local.bits.state = _philox_state(key, position)
         return generator
+
+    def advance(self) -> tuple[tuple[int, int], int]:
+        """The Philox key and the number of the next draw, which this one takes.
+
+        Returns: two words of 64 bits, and the position.
+        """
+        with _lock:
+            position = self._position
+            self._position = position + 1
+            return self._key, position
 
     def _restart(self, position: int) -> None:
         self._key = _hash_key(self._family.seed, b"stream", self.name)
@@ -168,6 +175,10 @@ class Generator:
     def numpy(self) -> np.random.Generator:
         """Return a NumPy generator for the next draw, as `Stream.numpy` does."""
         return self._family.stream("default").numpy()
+
+    def advance(self) -> tuple[tuple[int, int], int]:
+        """Take the next draw, as `Stream.advance` does."""
+        return self._family.stream("default").advance()
 
     def get_state(self) -> Any:
         """Return seed and positions as a 1-d uint8 tensor, for `set_state`."""

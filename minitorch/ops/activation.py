@@ -12,20 +12,16 @@ from typing import Any
 import numpy as np
 
 from .. import backend, dtypes
-from ..kernels import load_for
 from . import elementwise as el
+from .compiled import compiled
 from .families import Unary
 
 _SQRT_2 = math.sqrt(2)
 _SQRT_2_PI = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
+_SLOW = 1 << 8  # elements from which compiled bodies pay where the plain ones are slow
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-
-
-def _kernels(*arrays: Any) -> Any:
-    """The compiled bodies, which know contiguous float32 arrays; their plain ones are slow."""
-    return load_for("activation", *arrays, least=256, kinds="f", contiguous=True)
 
 
 def _in_float32(body: Any) -> Any:
@@ -43,8 +39,9 @@ def _leaky_forward(a: Any, *, slope: float) -> Any:
     return backend.namespace(a).where(a > 0, a, a * slope)
 
 
-leaky_relu = Unary(
-    "leaky_relu", _leaky_forward, lambda g, a, *, slope: el.where(a > 0, g, g * slope), (0,)
+leaky_relu = compiled(
+    Unary("leaky_relu", _leaky_forward, lambda g, a, *, slope: el.where(a > 0, g, g * slope), (0,)),
+    "slope",
 )
 
 
@@ -57,61 +54,47 @@ def _elu_rule(g: Any, a: Any, *, alpha: float, scale: float) -> Any:
     return el.where(a > 0, g * scale, g * el.exp(el.clamp(a, max=0)) * (alpha * scale))
 
 
-elu = Unary("elu", _in_float32(_elu_forward), _elu_rule, (0,))
+elu = compiled(Unary("elu", _in_float32(_elu_forward), _elu_rule, (0,)), "alpha", "scale")
 
 
 def _silu_forward(a: Any) -> Any:
-    kernels = _kernels(a)
-    return a * el.sigmoid_array(a) if kernels is None else kernels.silu(a)
+    return a * el.sigmoid_array(a)
 
 
 def _silu_rule(g: Any, a: Any) -> Any:
-    kernels = _kernels(g, a)
-    if kernels is not None:
-        return kernels.silu_backward(g, a)
     s = el.sigmoid(a)
     return g * (s * (1 + a * (1 - s)))
 
 
-silu = Unary("silu", _in_float32(_silu_forward), _silu_rule, (0,))
+silu = compiled(Unary("silu", _in_float32(_silu_forward), _silu_rule, (0,)), least=_SLOW)
 
 
 def _gelu_forward(a: Any) -> Any:
-    kernels = _kernels(a)
-    if kernels is not None:
-        return kernels.gelu(a)
     return a * 0.5 * (1 + el.erf(a / _SQRT_2))
 
 
 def _gelu_rule(g: Any, a: Any) -> Any:
-    kernels = _kernels(g, a)
-    if kernels is not None:
-        return kernels.gelu_backward(g, a)
     density = el.exp(a * a * -0.5) * (1 / math.sqrt(2 * math.pi))
     return g * (0.5 * (1 + el.erf(a / _SQRT_2)) + a * density)
 
 
-gelu = Unary("gelu", _in_float32(_gelu_forward), _gelu_rule, (0,))
+gelu = compiled(Unary("gelu", _in_float32(_gelu_forward), _gelu_rule, (0,)), least=_SLOW)
 
 
 def _gelu_tanh_forward(a: Any) -> Any:
-    kernels = _kernels(a)
-    if kernels is not None:
-        return kernels.gelu_tanh(a)
     return a * 0.5 * (1 + backend.namespace(a).tanh(a * _SQRT_2_PI * (1 + a * a * _CUBIC)))
 
 
 def _gelu_tanh_rule(g: Any, a: Any) -> Any:
-    kernels = _kernels(g, a)
-    if kernels is not None:
-        return kernels.gelu_tanh_backward(g, a)
     square = a * a
     t = el.tanh(a * _SQRT_2_PI * (1 + square * _CUBIC))
     slope = (1 - t * t) * (1 + square * (3 * _CUBIC)) * _SQRT_2_PI
     return g * (0.5 * (1 + t) + 0.5 * a * slope)
 
 
-gelu_tanh = Unary("gelu_tanh", _in_float32(_gelu_tanh_forward), _gelu_tanh_rule, (0,))
+gelu_tanh = compiled(
+    Unary("gelu_tanh", _in_float32(_gelu_tanh_forward), _gelu_tanh_rule, (0,)), least=_SLOW
+)
 
 
 def _softplus_forward(a: Any, *, beta: float, threshold: float) -> Any:
@@ -123,7 +106,9 @@ def _softplus_rule(g: Any, a: Any, *, beta: float, threshold: float) -> Any:
     return el.where(a * beta > threshold, g, g * el.sigmoid(a * beta))
 
 
-softplus = Unary("softplus", _in_float32(_softplus_forward), _softplus_rule, (0,))
+softplus = compiled(
+    Unary("softplus", _in_float32(_softplus_forward), _softplus_rule, (0,)), "beta", "threshold"
+)
 
 
 def _logsigmoid_forward(a: Any) -> Any:
@@ -131,8 +116,8 @@ def _logsigmoid_forward(a: Any) -> Any:
     return xp.minimum(a, 0) - xp.log1p(xp.exp(-abs(a)))
 
 
-logsigmoid = Unary(
-    "logsigmoid", _in_float32(_logsigmoid_forward), lambda g, a: g * el.sigmoid(-a), (0,)
+logsigmoid = compiled(
+    Unary("logsigmoid", _in_float32(_logsigmoid_forward), lambda g, a: g * el.sigmoid(-a), (0,))
 )
 
 
@@ -146,7 +131,7 @@ def _mish_rule(g: Any, a: Any) -> Any:
     return g * (t + a * (1 - t * t) * el.sigmoid(a))
 
 
-mish = Unary("mish", _in_float32(_mish_forward), _mish_rule, (0,))
+mish = compiled(Unary("mish", _in_float32(_mish_forward), _mish_rule, (0,)))
 
 
 def _between(g: Any, a: Any, low: float, high: float) -> Any:
@@ -154,11 +139,15 @@ def _between(g: Any, a: Any, low: float, high: float) -> Any:
     return el.where((a > low) & (a < high), g, el.zeros_like(g))
 
 
-hardtanh = Unary(
-    "hardtanh",
-    lambda a, *, low, high: backend.namespace(a).clip(a, low, high),
-    lambda g, a, *, low, high: _between(g, a, low, high),
-    (0,),
+hardtanh = compiled(
+    Unary(
+        "hardtanh",
+        lambda a, *, low, high: backend.namespace(a).clip(a, low, high),
+        lambda g, a, *, low, high: _between(g, a, low, high),
+        (0,),
+    ),
+    "low",
+    "high",
 )
 hardsigmoid = Unary(
     "hardsigmoid",
@@ -172,11 +161,13 @@ def _hardswish_rule(g: Any, a: Any) -> Any:
     return el.where(a >= 3, g, _between(g * (a / 3 + 0.5), a, -3, 3))
 
 
-hardswish = Unary(
-    "hardswish",
-    _in_float32(lambda a: a * backend.namespace(a).clip(a + 3, 0, 6) / 6),
-    _hardswish_rule,
-    (0,),
+hardswish = compiled(
+    Unary(
+        "hardswish",
+        _in_float32(lambda a: a * backend.namespace(a).clip(a + 3, 0, 6) / 6),
+        _hardswish_rule,
+        (0,),
+    )
 )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import state
+from ..kernels import load_for
 from . import primitive
+from .compiled import FROM
 
 _BINARY = {
     "add_": np.add,
@@ -35,6 +37,7 @@ _UNARY = {
 }
 UFUNCS: dict[str, np.ufunc] = {**_BINARY, **_UNARY}
 NAMES = frozenset((*UFUNCS, "lerp_"))
+_COMPILED = frozenset(("exp_", "log_", "sqrt_", "tanh_"))
 _POLES = frozenset((np.true_divide, np.exp, np.log, np.sqrt, np.square, np.reciprocal))
 
 
@@ -55,6 +58,11 @@ def write(a: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
     if name in _UNARY:
         if args or options or a.dtype.kind != "f":
             return False
+        if name in _COMPILED and a.size >= FROM:
+            kernels = load_for("elementwise", a, least=FROM, kinds="f", contiguous=True)
+            if kernels is not None:
+                kernels.value(name.rstrip("_"), a, out=a)
+                return True
         _run(ufunc, a, a)
         return True
     if len(args) != 1 or (options and (name not in ("add_", "sub_") or set(options) != {"alpha"})):

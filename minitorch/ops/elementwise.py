@@ -9,12 +9,13 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
-from ..kernels import load_for
 from . import families, primitive
 from .comparison import logical_and
+from .compiled import compiled
 from .families import Binary, Unary, operands
 from .primitive import OUT, Primitive, cast, finish, raw
 from .recording import constant
+from .special import erf_array
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
@@ -274,41 +275,38 @@ def sigmoid_array(a: Any) -> Any:
     return xp.where(a >= 0, one, e) / (one + e)
 
 
-def _erf_forward(a: Any) -> Any:
-    from .special import erf_array
-
-    return erf_array(a)
-
-
 sigmoid = Unary("sigmoid", sigmoid_array, lambda g, o: g * (o * (1 - o)), (OUT,), floating=True)
 
 
-_RELU_FROM = 1 << 12  # elements from which a compiled pass beats those of NumPy
 _ZEROS = {char: np.zeros((), char) for char in "fd"}
-
-
-def _relu_rule(g: Any, out: Any) -> Any:
-    kernels = load_for("relu", g, out, least=_RELU_FROM, contiguous=True)
-    if kernels is not None:
-        return kernels.relu_backward(g, out)
-    return where(out <= 0, zeros_like(g), g)
 
 
 def _relu_forward(a: Any) -> Any:
     if type(a) is not np.ndarray or a.dtype.char not in _ZEROS:
         return backend.namespace(a).maximum(a, a.dtype.type(0))
-    kernels = load_for("relu", a, least=_RELU_FROM, contiguous=True)
-    return np.maximum(a, _ZEROS[a.dtype.char]) if kernels is None else kernels.relu(a)
+    return np.maximum(a, _ZEROS[a.dtype.char])
 
 
-relu = Unary("relu", _relu_forward, _relu_rule, (OUT,), accepts_bool=False)
+relu = compiled(
+    Unary(
+        "relu",
+        _relu_forward,
+        lambda g, o: where(o <= 0, zeros_like(g), g),
+        (OUT,),
+        accepts_bool=False,
+    ),
+    kinds="fd",
+)
 erf = Unary(
     "erf",
-    _erf_forward,
+    erf_array,
     lambda g, a: g * exp(-(a * a)) * (2 / math.sqrt(math.pi)),
     (0,),
     floating=True,
 )
+
+for _op in (exp, expm1, log, log1p, sqrt, tanh, sigmoid, erf):
+    compiled(_op)
 
 # ---- rounding and signs: no gradient, as in PyTorch zeros ----------------------------------------
 

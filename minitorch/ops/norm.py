@@ -1,6 +1,7 @@
-"""layer_norm and batch_norm, each one node; means and variances are float32 or wider.
+"""layer_norm, rms_norm, batch_norm and group_norm, each one node.
 
-`y = (x - mean) / sqrt(var + eps) · weight + bias`, with the biased variance.
+`y = (x - mean) / sqrt(var + eps) · weight + bias`, with the biased variance; means and variances
+are float32 or wider.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 from .. import backend
 from ..kernels import load_for
 from .fused import Fused
-from .wide import wide
+from .primitive import cast
+from .wide import wide, wide_dtype
 
 # layer_norm: x_ND, statistics over D, which is all of `shape`.
 
@@ -95,6 +97,64 @@ layer_norm_op = Fused(
     supports=lambda x, weight, bias, *, shape, eps: True,
 )
 layer_norm_op.name = "layer_norm"
+
+
+# rms_norm: x_ND, the mean square over D, which is all of `shape`.
+
+
+def _rms_definition(x: Any, weight: Any = None, *, shape: tuple[int, ...], eps: float) -> Any:
+    axes, full = tuple(range(-len(shape), 0)), cast(x, wide_dtype(x.dtype.numpy))
+    y = full * ((full * full).mean(axes, keepdim=True) + eps).rsqrt()
+    return cast(y if weight is None else y * weight, x.dtype.numpy)
+
+
+def _rms_forward(
+    x: Any, weight: Any, *, shape: tuple[int, ...], eps: float
+) -> tuple[Any, tuple[Any, ...]]:
+    rows = x.reshape(_rows(x, math.prod(shape)))
+    w = None if weight is None else weight.reshape(-1)
+    kernels = load_for("norm", rows, w)
+    if kernels is not None:
+        y, factor = kernels.rms_norm(rows, w, eps)
+        return y.reshape(x.shape), (factor,)
+    rows = wide(rows)
+    factor = 1 / backend.namespace(x).sqrt((rows * rows).mean(1, keepdims=True) + eps)
+    y = rows * factor
+    y = y if w is None else y * wide(w)
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (factor,)
+
+
+def _rms_backward(
+    g: Any,
+    needs: Sequence[bool],
+    residuals: tuple[Any, ...],
+    x: Any,
+    weight: Any,
+    *,
+    shape: tuple[int, ...],
+    eps: float,
+) -> list[Any]:
+    (factor,), size = residuals, math.prod(shape)
+    rows, g = x.reshape(_rows(x, size)), g.reshape(_rows(x, size))
+    w = None if weight is None else weight.reshape(-1)
+    kernels = load_for("norm", rows, g, w)
+    if kernels is not None:
+        dx, dw = kernels.rms_norm_backward(g, rows, w, factor)
+    else:
+        g, normal = wide(g), wide(rows) * factor
+        dw = (g * normal).sum(0) if needs[1] else None
+        gw = g if w is None else g * w
+        dx = (gw - normal * (gw * normal).mean(1, keepdims=True)) * factor
+    return [_like(d, a, need) for d, a, need in zip((dx, dw), (x, weight), needs, strict=True)]
+
+
+rms_norm_op = Fused(
+    _rms_definition,
+    _rms_forward,
+    _rms_backward,
+    supports=lambda x, weight, *, shape, eps: x.dtype.kind != "c" and x.size > 0,
+)
+rms_norm_op.name = "rms_norm"
 
 
 # batch_norm: x_NCL, statistics over N and L.
@@ -222,36 +282,38 @@ def _group_definition(
     return y if bias is None else y + bias.reshape(channel)
 
 
-def _affine(x: Any, scale: Any, shift: Any) -> Any:
-    """x_1CL · scale_C + shift_C."""
-    kernels = load_for("batch_norm", x, scale, shift)
-    if kernels is not None:
-        return kernels.channel_affine(x, scale, shift)
-    return x * scale[:, None] + shift[:, None]
+def _planes(a: Any, n: int, groups: int) -> Any:
+    """x_NC… as x_NGPL, and what belongs to channels as a_1GP1."""
+    if a.ndim == 1:
+        return a.reshape(1, groups, -1, 1)
+    return a.reshape(n, groups, a.shape[1] // groups, math.prod(a.shape[2:]))
 
 
-def _per_plane(a: Any, n: int, c: int) -> Any:
-    """A number for each group of each sample, or for each channel, as one for each plane."""
-    a = a.reshape(n, -1, 1) if a.ndim > 1 else a.reshape(1, -1)
-    parts = c // a.shape[1] if a.ndim > 2 else 1
-    shape = (n, a.shape[1], parts) if a.ndim > 2 else (n, c)
-    return backend.namespace(a).broadcast_to(a, shape).reshape(n * c)
+_LEAST_PLANE = 8  # numbers of a plane from which its loop pays
+
+
+def _group_kernels(length: int, *arrays: Any) -> Any:
+    return load_for("group_norm", *arrays, kinds="f") if length >= _LEAST_PLANE else None
 
 
 def _group_forward(
     x: Any, weight: Any, bias: Any, *, groups: int, eps: float
 ) -> tuple[Any, tuple[Any, ...]]:
-    n, c = x.shape[:2]
-    wider = wide(x)
-    mean, var = statistics(wider.reshape(1, n * groups, -1))
-    rstd = 1 / backend.namespace(x).sqrt(var + eps)
-    scale = _per_plane(rstd.reshape(n, groups), n, c)
+    n, c, length = _three(x)
+    kernels = _group_kernels(length, x, weight, bias)
+    if kernels is not None:
+        y, mean, rstd = kernels.group_norm(x.reshape(n, c, length), weight, bias, groups, eps)
+        return y.reshape(x.shape), (mean, rstd)
+    rows = wide(x).reshape(n * groups, -1)
+    mean = rows.mean(1)
+    y = rows - mean[:, None]
+    rstd = 1 / backend.namespace(x).sqrt((y * y).mean(1) + eps)
+    y *= rstd[:, None]
+    y = y.reshape(n, groups, c // groups, length)
     if weight is not None:
-        scale = scale * _per_plane(wide(weight), n, c)
-    shift = -_per_plane(mean.reshape(n, groups), n, c) * scale
+        y = y * _planes(wide(weight), n, groups)
     if bias is not None:
-        shift = shift + _per_plane(wide(bias), n, c)
-    y = _affine(wider.reshape(1, n * c, -1), scale, shift)
+        y = y + _planes(wide(bias), n, groups)
     return y.reshape(x.shape).astype(x.dtype, copy=False), (mean, rstd)
 
 
@@ -266,26 +328,21 @@ def _group_backward(
     groups: int,
     eps: float,
 ) -> list[Any]:
-    (n, c), (mean, rstd) = x.shape[:2], residuals
-    flat, g = wide(x).reshape(1, n * c, -1), wide(g).reshape(1, n * c, -1)
-    centre, spread = (_per_plane(a.reshape(n, groups), n, c) for a in (mean, rstd))
-    factor = None if weight is None else _per_plane(wide(weight), n, c)
-    scale = spread if factor is None else spread * factor
-    kernels = load_for("batch_norm", flat, g, centre, spread, scale)
+    (n, c, length), (mean, rstd) = _three(x), residuals
+    kernels = _group_kernels(length, x, g, weight)
     if kernels is not None:
-        dx, dw, db = kernels.batch_norm_backward(g, flat, centre, spread, scale, False)
+        rows = (a.reshape(n, c, length) for a in (g, x))
+        dx, dw, db = kernels.group_norm_backward(*rows, weight, groups, mean, rstd)
     else:
-        dx, db = g * scale[:, None], g.sum((0, 2))
-        dw = (g * (flat - centre[:, None])).sum((0, 2)) * spread
-    # The gradient through the mean and the variance of the group: a·x + b in each group.
-    slope, offset = (a if factor is None else a * factor for a in (dw, db))
-    slope, offset = (a.reshape(n * groups, -1).sum(1) for a in (slope, offset))
-    size = max(1, flat.size // (n * groups)) if n else 1
-    slope = -rstd * rstd * slope / size
-    offset = -rstd * offset / size - slope * mean
-    part = _affine(flat.reshape(1, n * groups, -1), slope, offset)
-    dx = dx.reshape(x.shape) + part.reshape(x.shape)
-    grads = (dx, dw.reshape(n, c).sum(0), db.reshape(n, c).sum(0))
+        g, x3 = _planes(wide(g), n, groups), _planes(wide(x), n, groups)
+        mean, rstd = (a.reshape(n, groups, 1, 1).astype(rstd.dtype) for a in (mean, rstd))
+        normal = (x3 - mean) * rstd
+        dw, db = ((g * normal).sum((0, 3)).reshape(c), g.sum((0, 3)).reshape(c))
+        gw = g if weight is None else g * _planes(wide(weight), n, groups)
+        dx = gw - gw.mean((2, 3), keepdims=True)
+        dx -= normal * (gw * normal).mean((2, 3), keepdims=True)
+        dx *= rstd
+    grads = (dx, dw, db)
     return [_like(d, a, need) for d, a, need in zip(grads, (x, weight, bias), needs, strict=True)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..autograd.mode import state
 from ..device import CPU, get_default_device
 from ..device import device as device_of
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
+from ..kernels import loader
 from . import shape
 from .inplace import bump, check_writable, forget
 from .primitive import wrap
@@ -23,6 +25,19 @@ def draw(generator: Any = None, stream: str = "default") -> np.random.Generator:
     if isinstance(generator, np.random.Generator):
         return generator
     return (random.stream(stream) if generator is None else generator).numpy()
+
+
+_COMPILED_FROM = 1 << 16  # numbers from which drawing them in blocks pays
+
+
+def uniform(generator: Any, sizes: tuple[int, ...], dtype: Any) -> Any:
+    """The numbers from [0, 1) of the next draw of `generator`, an array of float32 or float64."""
+    large = math.prod(sizes) >= _COMPILED_FROM
+    if large and not isinstance(generator, np.random.Generator):
+        if (kernels := loader.load("philox")) is not None:
+            source = random.stream("default") if generator is None else generator
+            return kernels.uniform(sizes, dtype, *source.advance())
+    return np.asarray(draw(generator).random(sizes, dtype=dtype))
 
 
 def made(array: np.ndarray, dtype: Any, where: Any, requires_grad: bool) -> Any:
@@ -64,8 +79,8 @@ def rand(
     pin_memory: bool = False,
 ) -> Any:
     """Uniform numbers from [0, 1)."""
-    array = _drawn(draw(generator).random, shape.sizes_of(args, size), dtype, 1)
-    return made(np.asarray(array), dtype, device, requires_grad)
+    array = _drawn(partial(uniform, generator), shape.sizes_of(args, size), dtype, 1)
+    return made(array, dtype, device, requires_grad)
 
 
 @as_a_whole("random")
@@ -179,7 +194,7 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> A
         raise ArgumentError(
             f"bernoulli: probabilities must be from 0 to 1. Got {host.min()} to {host.max()}."
         )
-    hit = draw(generator).random(host.shape) < host
+    hit = uniform(generator, host.shape, np.float64) < host
     return made(np.asarray(hit), input.dtype, input.device, False)
 
 
@@ -251,7 +266,7 @@ def uniform_(t: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None) -
     need_float(t, "uniform_")
     if a > b:
         raise ArgumentError(f"uniform_: from must not be above to. Got [{a}, {b}).")
-    return fill(t, "uniform_", draw(generator).random(t.shape) * (b - a) + a)
+    return fill(t, "uniform_", uniform(generator, tuple(t.shape), np.float64) * (b - a) + a)
 
 
 def normal_(t: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
@@ -264,7 +279,7 @@ def normal_(t: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = Non
 
 def bernoulli_(t: Any, p: float = 0.5, *, generator: Any = None) -> Any:
     """Fills `t` with 1 with probability `p`, else 0."""
-    return fill(t, "bernoulli_", draw(generator).random(t.shape) < p)
+    return fill(t, "bernoulli_", uniform(generator, tuple(t.shape), np.float64) < p)
 
 
 def exponential_(t: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:

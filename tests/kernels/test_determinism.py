@@ -87,6 +87,8 @@ PROGRAMS = {
     "lstm": lambda: recurrent(nn.LSTM(40, 50)),
     "gru": lambda: recurrent(nn.GRU(40, 50)),
     "rnn": lambda: recurrent(nn.RNN(40, 50)),
+    "instance_norm": lambda: of(F.instance_norm, vary(16, 24, 15, 15)),
+    "rand": lambda: of(lambda x: x * mt.rand(300, 300), vary(300, 300)),
     "dropout": lambda: of(lambda x: F.dropout(x, 0.3), vary(300, 300)),
     "bilinear": lambda: of(
         lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), vary(8, 8, 20, 20)
@@ -94,7 +96,7 @@ PROGRAMS = {
     "sum": lambda: of(lambda x: x.sum(0), vary(700, 130)),
     **{
         name: lambda f=getattr(F, name): of(f, vary(300, 300))
-        for name in ("relu", "gelu", "silu", "sigmoid", "tanh", "elu", "softplus")
+        for name in ("relu", "gelu", "silu", "sigmoid", "tanh", "elu", "softplus", "mish")
     },
     "erf": lambda: of(mt.erf, vary(300, 300)),
     **{

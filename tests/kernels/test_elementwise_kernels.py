@@ -1,5 +1,6 @@
 """Compiled ReLU and batch_norm against their plain bodies in float64, for any threads."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import minitorch as mt
 from minitorch.kernels import loader
 from minitorch.nn import functional as F
 
-SHAPES = [(3, 5, 300), (65, 33, 8, 8), (1, 40, 200), (64, 2, 97), (9, 1, 5000)]
+SHAPES = [(3, 5, 300), (40, 70), (65, 33, 8, 8), (1, 40, 200), (64, 2, 97), (9, 1, 5000)]
 
 
 def _grads(f: Callable[..., Any], arrays: list[np.ndarray], dtype: Any) -> list[np.ndarray]:
@@ -64,6 +65,47 @@ def test_batch_norm_agrees_with_its_plain_body(
     expected = _grads(_batch_norm(training), arrays, mt.float64)
     for a, b in zip(result, expected, strict=True):
         assert np.abs(a - b).max() <= 2e-5 * max(1, np.abs(b).max())
+
+
+GROUPED: dict[str, Callable[..., Any]] = {
+    "group_norm": lambda x, w, b: F.group_norm(x, math.gcd(x.shape[1], 6), w, b),
+    "instance_norm": lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+    "group_norm without weights": lambda x, w, b: F.group_norm(x, 1) + (w + b).sum(),
+    "instance_norm of columns": lambda x, w, b: F.instance_norm(x.transpose(0, 1)) + w[0] + b[0],
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("shape", [(3, 6, 300), (65, 33, 8, 8), (1, 40, 200), (5, 1, 2, 5000)])
+def test_norms_of_groups_agree_with_their_plain_bodies(
+    shape: tuple[int, ...], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = _normal(*shape) * 3
+    x += 20 * np.arange(len(x), dtype="f4").reshape(-1, *[1] * (x.ndim - 1))
+    arrays = [x, _normal(shape[1]), _normal(shape[1])]
+    result = _grads(GROUPED[name], arrays, mt.float32)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    expected = _grads(GROUPED[name], arrays, mt.float64)
+    for a, b in zip(result, expected, strict=True):
+        assert np.abs(a - b).max() <= 2e-5 * max(1, np.abs(b).max())
+
+
+def test_norms_of_groups_keep_numbers_that_are_not_finite_in_their_group() -> None:
+    x = _normal(8, 6, 100)
+    x[3, 2, 5], x[4, 5, 1] = np.inf, np.nan
+    y = F.group_norm(mt.tensor(x), 3).numpy().reshape(8, 3, -1)
+    wrong = {(int(i), int(k)) for i, k in np.argwhere(~np.isfinite(y).all(-1))}
+    assert wrong == {(3, 1), (4, 2)}
+
+
+def test_norms_of_groups_of_equal_and_of_large_numbers() -> None:
+    x = mt.full((4, 2, 900), 1234.5)
+    assert (F.instance_norm(x) == 0).all()
+    values = _normal(4, 2, 900) + 1e4
+    y = F.instance_norm(mt.tensor(values)).numpy()
+    wanted = values.astype("f8") - values.astype("f8").mean(-1, keepdims=True)
+    wanted /= np.sqrt((wanted * wanted).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(y, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_statistics_keep_numbers_that_are_not_finite_in_their_channel() -> None:

@@ -20,6 +20,8 @@ UNARY = {
     "log_softmax": lambda x: x.log_softmax(-1),
     "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
     "layer_norm with a weight": lambda x: F.layer_norm(x, x.shape[-1:], x[0] * 0 + 2),
+    "rms_norm": lambda x: F.rms_norm(x, x.shape[-1:], None, 1e-5),
+    "rms_norm with a weight": lambda x: F.rms_norm(x, x.shape[-1:], x[0] * 0 + 2, 1e-5),
     "layer_norm with a bias": lambda x: F.layer_norm(x, x.shape[-1:], None, x[0] * 0 + 3),
 }
 

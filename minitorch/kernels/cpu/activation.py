@@ -1,121 +1,212 @@
-"""GELU and SiLU on float32, one pass each, in blocks of elements."""
+"""Activations and their gradients as functions of one float32 each; `elementwise.py` runs them.
+
+A value is `f(x, p, q)`, a gradient `f(g, saved, p, q)`; p and q are what the operation is given as
+numbers. None has branches, so that loops over them become vector code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba.extending import register_jitable
 
-from .kernel import Kernel, kernel
-from .scalars import exp_f32, logistic
+from .kernel import inlined
+from .scalars import (
+    erf_f32,
+    exp_any,
+    exp_f32,
+    expm1_f32,
+    log1p_any,
+    log1p_f32,
+    log_f32,
+    logistic,
+    tail_f32,
+    tanh_f32,
+)
 
 _F = np.float32
-_BLOCK = 4096
-# Products are not reordered: parts of them would overflow.
-_LOOSE = frozenset(("contract", "nsz", "arcp"))
 
 
-@register_jitable
+@inlined
 def _approximate(x):  # type: ignore[no-untyped-def]
     """0.5 (1 ± tanh z), z being what GELU's approximation takes the tanh of."""
     return logistic(x * (_F(1.5957691216057308) + x * x * _F(0.0713548162726)))
 
 
-@register_jitable
-def _normal(x):  # type: ignore[no-untyped-def]
-    """exp(-x²/2), and the normal distribution's weight beyond |x|, to a relative 3e-7.
-
-    The weight is exp(-x²/2) times a polynomial in 1 / (1 + 0.35 |x|), a least-squares fit weighted
-    until its largest relative error, 3.2e-8, is near the least possible.
-    """
-    t = _F(1) / (_F(1) + _F(0.35) * abs(x))
-    # Written out, since a loop over coefficients would keep the caller's loop from vector code.
-    p = _F(-0.02911512)
-    p = p * t + _F(0.14381891)
-    p = p * t + _F(-0.255392)
-    p = p * t + _F(0.15879764)
-    p = p * t + _F(-0.02284413)
-    p = p * t + _F(0.10539243)
-    p = p * t + _F(0.11986302)
-    p = p * t + _F(0.13985757)
-    p = p * t + _F(0.13962166)
-    e = exp_f32(x * x * _F(-0.5))
-    return e, e * (p * t)
+def relu(x, p, q):  # type: ignore[no-untyped-def]
+    return p if x <= p else x  # p is 0, of the dtype of x
 
 
-@kernel(fastmath=_LOOSE)
-def _silu(first, last, x, y):  # type: ignore[no-untyped-def]
-    xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
-    for i in range(len(xs)):
-        ys[i] = xs[i] * logistic(xs[i])[0]
+def relu_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return p if y <= p else g
 
 
-@kernel(fastmath=_LOOSE)
-def _silu_backward(first, last, g, x, dx):  # type: ignore[no-untyped-def]
-    start, stop = first * _BLOCK, last * _BLOCK
-    gs, xs, ds = g[start:stop], x[start:stop], dx[start:stop]
-    for i in range(len(xs)):
-        s, rest = logistic(xs[i])
-        ds[i] = gs[i] * (s + xs[i] * (s * rest))
+def silu(x, p, q):  # type: ignore[no-untyped-def]
+    return x * logistic(x)[0]
 
 
-@kernel(fastmath=_LOOSE)
-def _gelu(first, last, x, y):  # type: ignore[no-untyped-def]
-    xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
-    for i in range(len(xs)):
-        tail = _normal(xs[i])[1]
-        rest = _F(1) - tail
-        ys[i] = xs[i] * (tail if xs[i] < _F(0) else rest)
+def silu_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    s, rest = logistic(x)
+    return g * (s + x * (s * rest))
 
 
-@kernel(fastmath=_LOOSE)
-def _gelu_backward(first, last, g, x, dx):  # type: ignore[no-untyped-def]
-    start, stop = first * _BLOCK, last * _BLOCK
-    gs, xs, ds = g[start:stop], x[start:stop], dx[start:stop]
-    for i in range(len(xs)):
-        e, tail = _normal(xs[i])
-        rest = _F(1) - tail
-        cdf = tail if xs[i] < _F(0) else rest
-        ds[i] = gs[i] * (cdf + xs[i] * (e * _F(0.3989422804014327)))
+def gelu(x, p, q):  # type: ignore[no-untyped-def]
+    tail = tail_f32(x)[1]
+    rest = _F(1) - tail
+    return x * (tail if x < _F(0) else rest)
 
 
-@kernel(fastmath=_LOOSE)
-def _gelu_tanh(first, last, x, y):  # type: ignore[no-untyped-def]
-    xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
-    for i in range(len(xs)):
-        ys[i] = xs[i] * _approximate(xs[i])[0]
+def gelu_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    e, tail = tail_f32(x)
+    rest = _F(1) - tail
+    cdf = tail if x < _F(0) else rest
+    return g * (cdf + x * (e * _F(0.3989422804014327)))
 
 
-@kernel(fastmath=_LOOSE)
-def _gelu_tanh_backward(first, last, g, x, dx):  # type: ignore[no-untyped-def]
-    start, stop = first * _BLOCK, last * _BLOCK
-    gs, xs, ds = g[start:stop], x[start:stop], dx[start:stop]
-    for i in range(len(xs)):
-        s, rest = _approximate(xs[i])
-        slope = _F(1.5957691216057308) + xs[i] * xs[i] * _F(0.2140644488178)
-        ds[i] = gs[i] * (s + xs[i] * slope * (s * rest))
+def gelu_tanh(x, p, q):  # type: ignore[no-untyped-def]
+    return x * _approximate(x)[0]
 
 
-def _unary(body: Kernel) -> Callable[[Any], Any]:
-    def call(x: Any) -> Any:
-        y = np.empty_like(x)
-        body(-(-x.size // _BLOCK), x.reshape(-1), y.reshape(-1))
-        return y
-
-    return call
+def gelu_tanh_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    s, rest = _approximate(x)
+    slope = _F(1.5957691216057308) + x * x * _F(0.2140644488178)
+    return g * (s + x * slope * (s * rest))
 
 
-def _unary_backward(body: Kernel) -> Callable[[Any, Any], Any]:
-    def call(g: Any, x: Any) -> Any:
-        dx = np.empty_like(x)
-        body(-(-x.size // _BLOCK), g.reshape(-1), x.reshape(-1), dx.reshape(-1))
-        return dx
-
-    return call
+def sigmoid(x, p, q):  # type: ignore[no-untyped-def]
+    return logistic(x)[0]
 
 
-silu, silu_backward = _unary(_silu), _unary_backward(_silu_backward)
-gelu, gelu_backward = _unary(_gelu), _unary_backward(_gelu_backward)
-gelu_tanh, gelu_tanh_backward = _unary(_gelu_tanh), _unary_backward(_gelu_tanh_backward)
+def sigmoid_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return g * (y * (_F(1) - y))
+
+
+def tanh(x, p, q):  # type: ignore[no-untyped-def]
+    return tanh_f32(x)
+
+
+def tanh_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return g * (_F(1) - y * y)
+
+
+def exp(x, p, q):  # type: ignore[no-untyped-def]
+    return exp_any(x)
+
+
+def exp_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return g * y
+
+
+def log(x, p, q):  # type: ignore[no-untyped-def]
+    return log_f32(x)
+
+
+def log_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    return g / x
+
+
+def sqrt(x, p, q):  # type: ignore[no-untyped-def]
+    return np.sqrt(x)
+
+
+def sqrt_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return g / (y + y)
+
+
+def expm1(x, p, q):  # type: ignore[no-untyped-def]
+    return expm1_f32(x)
+
+
+def expm1_slope(g, y, p, q):  # type: ignore[no-untyped-def]
+    return g * (y + _F(1))
+
+
+def log1p(x, p, q):  # type: ignore[no-untyped-def]
+    return log1p_any(x)
+
+
+def log1p_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    return g / (x + _F(1))
+
+
+def erf(x, p, q):  # type: ignore[no-untyped-def]
+    return erf_f32(x)
+
+
+def erf_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    return g * exp_f32(-x * x) * _F(1.1283791670955126)
+
+
+def leaky_relu(x, slope, q):  # type: ignore[no-untyped-def]
+    return x if x > _F(0) else x * slope
+
+
+def leaky_relu_slope(g, x, slope, q):  # type: ignore[no-untyped-def]
+    return g if x > _F(0) else g * slope
+
+
+def elu(x, alpha, scale):  # type: ignore[no-untyped-def]
+    low = expm1_f32(min(x, _F(0))) * (alpha * scale)
+    return x * scale if x > _F(0) else low
+
+
+def elu_slope(g, x, alpha, scale):  # type: ignore[no-untyped-def]
+    low = exp_f32(min(x, _F(0))) * (alpha * scale)
+    return g * (scale if x > _F(0) else low)
+
+
+def softplus(x, beta, threshold):  # type: ignore[no-untyped-def]
+    z = x * beta
+    y = (log1p_f32(exp_f32(-abs(z))) + max(z, _F(0))) / beta
+    return x if z > threshold else y
+
+
+def softplus_slope(g, x, beta, threshold):  # type: ignore[no-untyped-def]
+    s = logistic(x * beta)[0]
+    return g if x * beta > threshold else g * s
+
+
+def logsigmoid(x, p, q):  # type: ignore[no-untyped-def]
+    return min(x, _F(0)) - log1p_f32(exp_f32(-abs(x)))
+
+
+def logsigmoid_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    return g * logistic(-x)[0]
+
+
+@inlined
+def _tanh_of_softplus(x):  # type: ignore[no-untyped-def]
+    """tanh(log(1 + exp x)), a quotient of polynomials in exp(-|x|), and 1 minus its square."""
+    e = exp_f32(-abs(x))
+    positive = x > _F(0)
+    # (n² + 2n) / (n² + 2n + 2) with n = exp x, for x > 0 with both parts divided by n²
+    up = _F(1) + _F(2) * e if positive else e * (e + _F(2))
+    rest = _F(2) * e * e if positive else _F(2)
+    part = _F(1) / (up + rest)
+    t = up * part
+    return t, rest * part * (_F(1) + t)
+
+
+def mish(x, p, q):  # type: ignore[no-untyped-def]
+    return x * _tanh_of_softplus(x)[0]
+
+
+def mish_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    t, rest = _tanh_of_softplus(x)
+    return g * (t + x * rest * logistic(x)[0])
+
+
+def hardswish(x, p, q):  # type: ignore[no-untyped-def]
+    return x * min(max(x + _F(3), _F(0)), _F(6)) / _F(6)
+
+
+def hardswish_slope(g, x, p, q):  # type: ignore[no-untyped-def]
+    inside = g * (x / _F(3) + _F(0.5)) if x > _F(-3) else _F(0)
+    inside = inside if x < _F(3) else _F(0)
+    return g if x >= _F(3) else inside
+
+
+def hardtanh(x, low, high):  # type: ignore[no-untyped-def]
+    return low if x < low else (high if x > high else x)
+
+
+def hardtanh_slope(g, x, low, high):  # type: ignore[no-untyped-def]
+    return (g if x < high else _F(0)) if x > low else _F(0)

@@ -191,6 +191,8 @@ def _dropout(
             f"{name}: the input must have {whole_axes + 2} axes (or {whole_axes + 1} without the "
             f"batch). Got {describe(x)}."
         )
+    if not whole_axes and not in_place:
+        return dropout_ops.dropped(x, p)
     shape = tuple(x.shape)
     shape = shape[: len(shape) - whole_axes] + (1,) * whole_axes
     keep, scale = dropout_ops.draw_mask(shape, p, x._array)

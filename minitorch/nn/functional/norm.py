@@ -219,11 +219,8 @@ def rms_norm(
     """
     shape = as_tuple(normalized_shape)
     _check_last("rms_norm", input, shape, weight=weight)
-    axes = tuple(range(-len(shape), 0))
     eps = finfo(input.dtype).eps if eps is None else eps
-    x = full_float(input)
-    y = x * ((x * x).mean(axes, keepdim=True) + eps).rsqrt()
-    return (y if weight is None else y * weight).to(input.dtype)
+    return norm.rms_norm_op(input, weight, shape=shape, eps=eps)
 
 
 def group_norm(

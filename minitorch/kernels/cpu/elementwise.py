@@ -1,0 +1,64 @@
+"""Elementwise operations, each one pass over memory in blocks of elements.
+
+An operation is a function of numbers (`activation.py`), and this file the loop around it: a body
+for each function, compiled on first use.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import activation
+from .kernel import Kernel, inlined
+
+_BLOCK = 4096
+# Products are not reordered: parts of them would overflow.
+_LOOSE = frozenset(("contract", "nsz", "arcp"))
+# Gradients that are plain arithmetic have the bits of NumPy's.
+_EXACT = frozenset(
+    f"{name}_slope"
+    for name in "relu leaky_relu hardtanh exp expm1 log log1p sqrt tanh sigmoid".split()
+)
+
+
+def _values(first, last, x, y, p, q):  # type: ignore[no-untyped-def]
+    xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
+    for i in range(len(xs)):
+        ys[i] = function(xs[i], p, q)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _gradients(first, last, g, saved, dx, p, q):  # type: ignore[no-untyped-def]
+    start, stop = first * _BLOCK, last * _BLOCK
+    gs, xs, ds = g[start:stop], saved[start:stop], dx[start:stop]
+    for i in range(len(gs)):
+        ds[i] = function(gs[i], xs[i], p, q)  # type: ignore[name-defined]  # noqa: F821
+
+
+@functools.cache
+def _compiled(loop: Callable[..., Any], name: str) -> Kernel:
+    """The loop around a function of `activation.py`, under a name of its own on disk."""
+    function = inlined(getattr(activation, name))
+    body = types.FunctionType(loop.__code__, {**globals(), "function": function})
+    body.__qualname__ = body.__name__ = f"{loop.__name__}_{name}"
+    return Kernel(body, () if name in _EXACT else _LOOSE)
+
+
+def value(name: str, x: Any, p: float = 0.0, q: float = 0.0, *, out: Any = None) -> Any:
+    """The function `name` of a contiguous array; `out` may be `x` itself."""
+    y, number = np.empty(x.shape, x.dtype) if out is None else out, x.dtype.type
+    blocks = -(-x.size // _BLOCK)
+    _compiled(_values, name)(blocks, x.reshape(-1), y.reshape(-1), number(p), number(q))
+    return y
+
+
+def gradient(name: str, g: Any, saved: Any, p: float = 0.0, q: float = 0.0) -> Any:
+    """The gradient of `name` from that of its result, and what it saves; contiguous arrays."""
+    dx, number = np.empty(g.shape, g.dtype), g.dtype.type
+    flat = (a.reshape(-1) for a in (g, saved, dx))
+    _compiled(_gradients, f"{name}_slope")(-(-g.size // _BLOCK), *flat, number(p), number(q))
+    return dx

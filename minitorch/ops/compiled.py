@@ -1,0 +1,43 @@
+"""Elementwise operations whose large arrays go through a compiled body, forward and backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels import load_for
+from .families import Unary
+
+FROM = 1 << 12  # elements from which that pays
+
+
+def compiled(op: Unary, *numbers: str, least: int = FROM, kinds: str = "f") -> Unary:
+    """The operation with the compiled bodies of its name.
+
+    Args:
+        op: An operation of which `kernels/cpu/activation.py` has the function and its slope.
+        numbers: Its options, in the order in which that takes them.
+        least: Elements from which it pays.
+        kinds: Type characters of the dtypes that the function takes.
+    """
+    assert op.vjps is not None
+    name, plain, plain_rule = op.name, op.forward, op.vjps[0]
+    assert plain_rule is not None
+
+    def forward(a: Any, **params: Any) -> Any:
+        if a.size >= least:
+            kernels = load_for("elementwise", a, least=least, kinds=kinds, contiguous=True)
+            if kernels is not None:
+                return kernels.value(name, a, *[params[key] for key in numbers])
+        return plain(a, **params)
+
+    def rule(g: Any, saved: Any, **params: Any) -> Any:
+        if type(g) is np.ndarray and g.size >= least and g.shape == saved.shape:
+            kernels = load_for("elementwise", g, saved, least=least, kinds=kinds, contiguous=True)
+            if kernels is not None:
+                return kernels.gradient(name, g, saved, *[params[key] for key in numbers])
+        return plain_rule(g, saved, **params)
+
+    op.forward, op.vjps = forward, (rule,)
+    return op

@@ -19,11 +19,13 @@ from .. import threads
 from .kernel import inlined, kernel
 from .vector import (
     COLUMNS,
+    FETCHED,
     FEW_ROWS,
     ROWS,
     copy_line,
     copy_one,
     copy_six,
+    fetch_lines,
     multiply_four,
     multiply_six,
     stack,
@@ -32,10 +34,13 @@ from .vector import (
 )
 
 _TERMS = 256  # of one panel of the right matrix, which with them fills half of the first cache
+_MOST_TERMS = 384  # that are not cut
 _HIGH = 96  # rows of a block, which with their terms fill a part of the second cache
+_EVEN = 4  # blocks of rows come in multiples of it, so that threads end together
 _BLOCKS, _WIDE = 8, 128  # a result is cut into so many blocks, if columns of this number allow it
 _LINES = 1024  # that are summed at a time: one sum of a million float32 would be wrong by a percent
 _GROUP = 64  # columns that are copied or summed by one thread
+_AHEAD = 8  # lines by which memory is read ahead of copies
 _GAP = 16  # numbers between panels, which then do not begin in the same set of the cache
 _ITEMSIZE = 4
 _SHARED_FROM = 1 << 18  # multiplications from which a second thread pays
@@ -43,7 +48,7 @@ _SHARED_FROM = 1 << 18  # multiplications from which a second thread pays
 # A line of the table: its first items of the two rounds, which are copies of panels, or sums of
 # columns, and blocks of the result; sizes; the cut; addresses, and bytes from place to place.
 (_COPIES, _RESULTS, _SUMS, _M, _N, _K) = range(6)
-(_BLOCK_ROWS, _BLOCK_COLUMNS, _GROUPS, _DOWN, _ACROSS, _PANEL, _PACKED_MATRIX) = range(6, 13)
+(_TILES, _BLOCK_COLUMNS, _GROUPS, _DOWN, _ACROSS, _PANEL, _PACKED_MATRIX) = range(6, 13)
 (_A, _A_MATRIX, _A_ROW, _A_COLUMN, _B, _B_MATRIX, _B_ROW, _B_COLUMN) = range(13, 21)
 (_C, _C_MATRIX, _C_ROW, _START, _START_ROW, _PACKED) = range(21, 27)
 
@@ -67,6 +72,7 @@ def _pack(source, step, apart, target, lines, panel, terms, count):  # type: ign
     if apart == _ITEMSIZE:
         first = count // lines * lines
         for t in range(terms):
+            fetch_lines(source + (t + _AHEAD) * step)
             for p in range(count // lines):
                 place = source + t * step + p * line
                 if lines == COLUMNS:
@@ -115,19 +121,25 @@ def _copy(s, item, panels, part):  # type: ignore[no-untyped-def]
 def _block(s, item, panels, lefts):  # type: ignore[no-untyped-def]
     """The second round: a block of the result."""
     z, item = item // (s[_DOWN] * s[_ACROSS]), item % (s[_DOWN] * s[_ACROSS])
-    top, left = item // s[_ACROSS] * s[_BLOCK_ROWS], item % s[_ACROSS] * s[_BLOCK_COLUMNS]
-    rows, columns = min(s[_BLOCK_ROWS], s[_M] - top), min(s[_BLOCK_COLUMNS], s[_N] - left)
+    i, left = item // s[_ACROSS], item % s[_ACROSS] * s[_BLOCK_COLUMNS]
+    top, end = s[_TILES] * i // s[_DOWN] * ROWS, s[_TILES] * (i + 1) // s[_DOWN] * ROWS
+    rows, columns = min(end, s[_M]) - top, min(s[_BLOCK_COLUMNS], s[_N] - left)
     old, old_row = s[_START] + top * s[_START_ROW] + _ITEMSIZE * left, s[_START_ROW]
     new = s[_C] + z * s[_C_MATRIX] + top * s[_C_ROW] + _ITEMSIZE * left
-    for t in range(0, s[_K], _TERMS):
-        terms = min(_TERMS, s[_K] - t)
+    pieces = 1 if s[_K] <= _MOST_TERMS else (s[_K] + _TERMS - 1) // _TERMS
+    for piece in range(pieces):
+        t = s[_K] * piece // pieces
+        terms = s[_K] * (piece + 1) // pieces - t
         a = s[_A] + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
         panel = _ITEMSIZE * (terms * ROWS + _GAP)
         _pack(a, s[_A_COLUMN], s[_A_ROW], lefts, ROWS, panel, terms, rows)
         for j in range(0, columns, COLUMNS):
             b = panels + s[_PACKED] + z * s[_PACKED_MATRIX] + (left + j) // COLUMNS * s[_PANEL]
             b += t * COLUMNS * _ITEMSIZE
+            few = (terms * ROWS + rows - 1) // rows  # of the next panel's lines for each tile
             for r in range(0, rows, ROWS):
+                for i in range(0, few, FETCHED):
+                    fetch_lines(b + s[_PANEL] + (r // ROWS * few + i) * COLUMNS * _ITEMSIZE)
                 left_rows = lefts + r // ROWS * panel
                 start = old + r * old_row + _ITEMSIZE * j
                 out = new + r * s[_C_ROW] + _ITEMSIZE * j
@@ -144,7 +156,7 @@ def _block(s, item, panels, lefts):  # type: ignore[no-untyped-def]
         old, old_row = new, s[_C_ROW]
 
 
-_room = stack(_HIGH // ROWS * (_TERMS * ROWS + _GAP))
+_room = stack(_HIGH // ROWS * (_MOST_TERMS * ROWS + _GAP))
 
 
 @kernel()
@@ -164,12 +176,12 @@ def _work(first, last, jobs, packed, copying):  # type: ignore[no-untyped-def]
 @functools.cache
 def _cut(m: int, n: int, k: int) -> tuple[int, ...]:
     """The part of a line of the table that follows from the sizes of a product."""
-    down = -(-m // _HIGH)
-    rows = -(-m // (down * ROWS)) * ROWS
+    tiles, down = -(-m // ROWS), -(-m // _HIGH)
+    down = -(-down // _EVEN) * _EVEN if down > 2 else down
     across = max(1, min(_BLOCKS // down, n // _WIDE))
     columns = -(-n // (across * COLUMNS)) * COLUMNS
     panel = _ITEMSIZE * (k * COLUMNS + _GAP)
-    cut = (rows, columns, -(-n // _GROUP), -(-m // rows), -(-n // columns))
+    cut = (tiles, columns, -(-n // _GROUP), down, -(-n // columns))
     return (0, m, n, k, *cut, panel, panel * -(-n // COLUMNS))
 
 

@@ -21,6 +21,7 @@ from .kernel import intrinsic
 ROWS = 6
 FEW_ROWS = 4  # of the tile for what is left of the rows
 COLUMNS = 16
+FETCHED = 8
 _WIDTH = 8
 _VECTORS = COLUMNS // _WIDTH
 _ITEMSIZE = 4
@@ -256,6 +257,42 @@ def _fetch(builder: Any, line: Any) -> None:
         _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(_INT32, (1, 3, 1))])
 
 
+def _write_sums(
+    builder: Any, starts: list[Any], sums: list[Any], places: list[Any], masks: list[Any] | None
+) -> None:
+    """places = starts + sums, where the masks allow it.
+
+    All loads come before the stores: where rows lie whole pages apart, a processor takes a load for
+    one of the stores before it, and waits.
+    """
+    if masks is None:
+        olds = [_load(builder, start) for start in starts]
+    else:
+        olds = [_load_some(builder, *at) for at in zip(starts, masks, strict=True)]
+    news = [builder.fadd(*pair) for pair in zip(olds, sums, strict=True)]
+    # Where the last row is written several times, its own numbers come last.
+    for i in reversed(range(len(news))):
+        if masks is None:
+            _store(builder, news[i], places[i])
+        else:
+            _store_some(builder, news[i], places[i], masks[i])
+
+
+@intrinsic
+def fetch_lines(context, source):  # type: ignore[no-untyped-def]
+    """Brings FETCHED lines of 16 numbers into the second cache, since they will be read soon."""
+    signature = types.void(types.int64)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        for i in range(FETCHED):
+            address = builder.add(args[0], _INT64(i * COLUMNS * _ITEMSIZE))
+            address = builder.inttoptr(address, _BYTES)
+            _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(_INT32, (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return signature, code
+
+
 def _multiply_rows(rows: int) -> Any:
     """`multiply_six` for another number of rows."""
 
@@ -282,19 +319,12 @@ def _multiply_rows(rows: int) -> Any:
             with builder.if_else(whole) as (all_of_it, some):
                 with all_of_it:
                     starts = _halves(builder, _lines(builder, start, start_step, rows))
-                    for place, old, new in zip(
-                        _halves(builder, targets), starts, sums, strict=True
-                    ):
-                        _store(builder, builder.fadd(_load(builder, old), new), place)
+                    _write_sums(builder, starts, sums, _halves(builder, targets), None)
                 with some:
                     masks = [_mask(builder, columns, v * _WIDTH) for v in range(_VECTORS)] * rows
                     starts = _halves(builder, _lines(builder, start, start_step, rows, given))
                     places = _halves(builder, _lines(builder, out, out_step, rows, given))
-                    olds = [_load_some(builder, *at) for at in zip(starts, masks, strict=True)]
-                    news = [builder.fadd(*pair) for pair in zip(olds, sums, strict=True)]
-                    # Where the last row is written several times, its own numbers come last.
-                    for place, new, mask in list(zip(places, news, masks, strict=True))[::-1]:
-                        _store_some(builder, new, place, mask)
+                    _write_sums(builder, starts, sums, places, masks)
             return context.get_dummy_value()
 
         return signature, code

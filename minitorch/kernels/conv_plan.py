@@ -19,11 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .winograd_plan import tiles_cost, tiles_pay
+
 _BUFFER = 49152  # numbers in the buffer of a part: 192 KB, less than half of a usual second cache
 _OUTPUTS = 240  # places from which a part is worth its overhead
 _TASKS = 8  # parts that a convolution has if it can, to be shared out
 _COLUMNS, _ROWS = 16, 6  # of the products
 _CHUNK = 4  # blocks of 16 columns that a task of the weight's gradient has
+_MANY = 400_000  # weights, which do not stay in the cache of a core
+# In multiplications: what it costs to read such a weight, and to make and use a number of patches,
+# or of an image as it is; all measured.
+_READ, _PATCH, _PLAIN = 7, 40, 20
 
 Three = tuple[int, int, int]
 
@@ -260,3 +266,22 @@ def weight_plan(
     s["blocks"] = max(1, min(parts, -(-_TASKS // apart)))
     s["tasks"] = s["blocks"] * apart
     return plan._replace(sizes=sizes)
+
+
+@functools.lru_cache(maxsize=256)
+def one_product_pays(
+    x_shape: tuple[int, ...], weight_shape: tuple[int, ...], window: Any, groups: int
+) -> bool:
+    """Whether one product with the patches of the batch is expected to be quicker than parts."""
+    images, outputs = x_shape[0], window.output(*x_shape[2:])
+    weights, places = math.prod(weight_shape), images * math.prod(outputs)
+    if groups != 1 or len(outputs) != 2 or weights < _MANY or not places:
+        return False
+    s = forward_plan(x_shape, weight_shape, window, groups).sizes[0]
+    parts = int(s["bands"]) * -(-images // int(s["together"]))
+    best = weights * (places + _READ * parts)
+    if tiles_pay(images, x_shape[1], weight_shape[0], outputs, window, groups):
+        best = min(best, tiles_cost(images, x_shape[1], weight_shape[0], outputs))
+    plain = math.prod(window.kernel) * math.prod(window.stride) == 1
+    extra = (_PLAIN if plain else _PATCH) / weight_shape[0]
+    return weights * places * (1 + extra) < best

@@ -27,6 +27,7 @@ _KEPT = 3 << 20  # numbers of transformed tiles that are kept between steps
 _WEIGHTS = 1 << 13  # channels times columns up to which a task does all steps
 _SUMS = 1 << 12  # likewise for the weight's gradient
 _TRANSFORMS, _PACKING = 704, 40  # what transforms cost, in products and in tiles; both measured
+_PACKING_MANY = 90  # likewise, for weights that do not stay in any cache
 
 _NAMES = """
 images channels columns height width top left out_height out_width deep panels tile_rows across
@@ -110,6 +111,12 @@ def blocks_of(plan: Plan) -> Iterator[tuple[np.ndarray, int]]:
         sizes = plan.sizes.copy()
         sizes["first_row"], sizes["last_row"] = first, min(rows, first + step)
         yield sizes, min(step, rows - first)
+
+
+def tiles_cost(images: int, channels: int, columns: int, outputs: tuple[int, ...]) -> int:
+    """In multiplications, for many channels: transformed weights that do not stay in a cache."""
+    tiles = images * math.prod(-(-n // OUT) for n in outputs)
+    return PLACES * (tiles + _PACKING_MANY) * channels * columns
 
 
 def tiles_pay(

@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import backend
 from ..kernels import load_for
+from ..kernels.conv_plan import one_product_pays
 from .fused import Fused
 from .unfold import Window, fold_columns, padded, sum_taps, taps, unfold_columns
 from .wide import wide
@@ -61,12 +62,13 @@ def _planewise(a: Any, weight: Any, groups: int, columns: int) -> Any:
     return load_for("planewise", a, weight) if fits else None
 
 
-def _direct(x: Any, weight: Any, window: Window, outputs: tuple[int, ...]) -> Any:
-    """The compiled bodies for float32, which make no patches."""
-    values = x.shape[0] * x.shape[1] * math.prod(window.kernel) * math.prod(outputs)
+def _direct(a: Any, weight: Any, window: Window, groups: int, shape: tuple[int, ...]) -> Any:
+    """The compiled bodies for float32 images of that shape; `a`: these, or a gradient."""
+    values = math.prod(shape[:2]) * math.prod(window.kernel) * math.prod(window.output(*shape[2:]))
     if values < _SMALL or not weight.size:
         return None
-    return load_for("correlate", x, weight, least=0, kinds="f")
+    family = "lowered" if one_product_pays(shape, weight.shape, window, groups) else "correlate"
+    return load_for(family, a, weight, least=0, kinds="f")
 
 
 def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
@@ -120,7 +122,7 @@ def _apply(x: Any, weight: Any, bias: Any, window: Window, groups: int) -> Any:
     kernels = _planewise(x, weight, groups, len(weight))
     if kernels is not None:
         return kernels.forward(x, weight, bias, window, groups)
-    kernels = _direct(x, weight, window, outputs)
+    kernels = _direct(x, weight, window, groups, x.shape)
     if kernels is not None:
         return kernels.forward(x, weight, bias, window, groups)
     return _with_bias(_products(x, weight, window, groups, outputs), bias)
@@ -146,7 +148,7 @@ def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tupl
     kernels = _planewise(g, weight, groups, c)
     if kernels is not None:
         return kernels.input_gradient(g, weight, window, groups, size)
-    kernels = _direct(g, weight, window, outputs)
+    kernels = _direct(g, weight, window, groups, (n, c, *size))
     if kernels is not None:
         return kernels.input_gradient(g, weight, window, groups, size)
     if _pointwise(window):
@@ -166,7 +168,7 @@ def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -
     dw = None if kernels is None else kernels.weight_gradient(g, x, window)
     if dw is not None:
         return dw
-    kernels = _direct(x, weight, window, outputs)
+    kernels = _direct(x, weight, window, groups, x.shape)
     if kernels is not None:
         return kernels.weight_gradient(g, x, weight, window, groups)
     dw = xp.zeros(w.shape, w.dtype)

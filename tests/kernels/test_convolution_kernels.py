@@ -30,6 +30,10 @@ CASES = {
     "volume": (2, 8, (5, 6, 7), 17, (3, 2, 3), 1, 1, 1, 1),
     "volume stride": (2, 8, (8, 8, 8), 16, (3, 3, 3), 2, 1, 1, 2),
     "series": (4, 16, (50,), 20, (9,), 2, 4, 1, 1),
+    "many weights": (3, 128, (5, 5), 352, (3, 3), 1, 1, 1, 1),
+    "many weights, stride": (2, 160, (9, 8), 288, (3, 3), 2, 1, 1, 1),
+    "many pointwise weights": (5, 640, (5, 7), 640, (1, 1), 1, 0, 1, 1),
+    "many pointwise weights, stride": (3, 640, (5, 7), 640, (1, 1), 2, 1, 1, 1),
     "depthwise": (5, 12, (14, 9), 12, (3, 3), 1, 1, 1, 12),
     "depthwise stride": (3, 12, (15, 18), 12, (5, 3), (2, 3), 2, 1, 12),
     "depthwise multiplier": (2, 12, (11, 13), 36, (3, 4), 2, 1, 1, 12),
@@ -101,7 +105,9 @@ def test_transposed_convolution_agrees(name: str, monkeypatch: pytest.MonkeyPatc
 THREADED = "several images in a part, bands of rows, groups, tiles, tiles that reach over the edge"
 
 
-@pytest.mark.parametrize("name", [*THREADED.split(", "), "tiles, all weights at once"])
+@pytest.mark.parametrize(
+    "name", [*THREADED.split(", "), "tiles, all weights at once", "many weights", "few outputs"]
+)
 def test_convolution_has_the_same_bits_for_any_number_of_threads(name: str) -> None:
     before = mt.get_num_threads()
     results = []

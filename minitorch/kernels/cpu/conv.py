@@ -2,76 +2,111 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from .kernel import kernel
+from .kernel import inlined, kernel
+from .memory import clear, copy
+from .taps import VECTOR_BYTES, take_pairs
+
+
+@inlined
+def _take(x, source, step, out, to, count):  # type: ignore[no-untyped-def]
+    """out[to + i] = x[source + i · step]."""
+    lanes, done = VECTOR_BYTES // x.itemsize, 0
+    if step == 1:
+        copy(x, source, out, to, count)
+        done = count
+    elif step == 2:
+        while done + lanes <= count:
+            take_pairs(x, source + 2 * done, out, to + done)
+            done += lanes
+    for i in range(done, count):
+        out[to + i] = x[source + i * step]
 
 
 @kernel()
-def _patches(first_row, last_row, x, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    n, _, h, w = x.shape
-    oh, ow = cols.shape[4], cols.shape[5]
-    for row in range(first_row, last_row):
-        ch, i, j = row // (kh * kw), row // kw % kh, row % kw
-        first = max(0, -((j * dw - left) // sw))
-        last = min(ow, (w - 1 - j * dw + left) // sw + 1)
-        for m in range(n):
-            for a in range(oh):
-                y = a * sh + i * dh - t
-                out = cols[ch, i, j, m, a]
-                if y < 0 or y >= h or last <= first:
-                    out[:] = 0
-                    continue
-                out[:first] = 0
-                out[last:] = 0
-                middle, source = out[first:last], x[m, ch, y, first * sw + j * dw - left :]
-                if sw == 1:
-                    for b in range(len(middle)):
-                        middle[b] = source[b]
+def _patches(begin, end, x, cols, sizes, downs, acrosses):  # type: ignore[no-untyped-def]
+    images, channels, height, width, high, wide, down, across = sizes
+    for item in range(begin, end):
+        rest, j = item // len(acrosses), item % len(acrosses)
+        channel, i = rest // len(downs), rest % len(downs)
+        top, bottom, row = downs[i]
+        left, right, column = acrosses[j]
+        for m in range(images):
+            out = (item * images + m) * high * wide
+            source = ((m * channels + channel) * height + row) * width + column
+            clear(cols, out, top * wide)
+            clear(cols, out + bottom * wide, (high - bottom) * wide)
+            if wide == width and right - left == wide and across == 1 and down == 1:
+                copy(x, source, cols, out + top * wide, (bottom - top) * wide)
+                continue
+            for a in range(top, bottom):
+                to, end_of_line = out + a * wide + left, out + (a + 1) * wide
+                for b in range(out + a * wide, to):
+                    cols[b] = 0
+                _take(x, source, across, cols, to, right - left)
+                for b in range(to + right - left, end_of_line):
+                    cols[b] = 0
+                source += down * width
+
+
+@kernel()
+def _add_patches(begin, end, out, cols, sizes, downs, acrosses):  # type: ignore[no-untyped-def]
+    images, channels, height, width, high, wide, down, across = sizes
+    window = len(downs) * len(acrosses)
+    for plane in range(begin, end):
+        image, channel = plane // channels, plane % channels
+        for k in range(window):
+            top, bottom, row = downs[k // len(acrosses)]
+            left, right, column = acrosses[k % len(acrosses)]
+            source = ((channel * window + k) * images + image) * high * wide + top * wide + left
+            to = (plane * height + row) * width + column
+            for _ in range(top, bottom):
+                if across == 1:
+                    for b in range(right - left):
+                        out[to + b] += cols[source + b]
                 else:
-                    for b in range(len(middle)):
-                        middle[b] = source[b * sw]
+                    for b in range(right - left):
+                        out[to + b * across] += cols[source + b]
+                source += wide
+                to += down * width
 
 
-@kernel()
-def _add_patches(first_plane, last_plane, out, cols, kh, kw, sh, sw, t, left, dh, dw):  # type: ignore[no-untyped-def]
-    _, c, h, w = out.shape
-    oh, ow = cols.shape[4], cols.shape[5]
-    for plane in range(first_plane, last_plane):
-        m, ch = plane // c, plane % c
-        for i in range(kh):
-            for j in range(kw):
-                first = max(0, -((j * dw - left) // sw))
-                last = max(first, min(ow, (w - 1 - j * dw + left) // sw + 1))
-                offset = j * dw - left
-                for a in range(oh):
-                    y = a * sh + i * dh - t
-                    if y < 0 or y >= h:
-                        continue
-                    target = out[m, ch, y, first * sw + offset :]
-                    source = cols[ch, i, j, m, a, first:last]
-                    if sw == 1:
-                        for b in range(len(source)):
-                            target[b] += source[b]
-                    else:
-                        for b in range(len(source)):
-                            target[b * sw] += source[b]
+def _ends(size: int, outputs: int, axis: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """For each element of the window the outputs that see the image there, and its first place."""
+    kernel, stride, low, _, dilation = axis
+    found = []
+    for i in range(kernel):
+        offset = i * dilation - low
+        first = min(outputs, max(0, -(offset // stride)))
+        last = max(first, min(outputs, (size - 1 - offset) // stride + 1))
+        found.append((first, last, first * stride + offset if last > first else 0))
+    return found
+
+
+def _tables(shape: tuple[int, ...], window: Any, outputs: tuple[int, int]) -> tuple[Any, ...]:
+    down, across = zip(*window, strict=True)
+    ends = (
+        np.array(_ends(*axis), np.int64)
+        for axis in zip(shape[2:], outputs, (down, across), strict=True)
+    )
+    return ((*map(int, shape), *outputs, down[1], across[1]), *ends)
 
 
 def patches(x: Any, window: Any, oh: int, ow: int) -> Any:
     """The patches of x_NCHW as c·kh·kw rows of n·oh·ow values."""
-    (kh, kw), (sh, sw), (t, left), _, (dh, dw) = window
-    n, c = x.shape[:2]
-    cols = np.empty((c, kh, kw, n, oh, ow), x.dtype)
-    _patches(c * kh * kw, x, cols, kh, kw, sh, sw, t, left, dh, dw)
-    return cols.reshape(-1, n * oh * ow)
+    rows = x.shape[1] * math.prod(window[0])
+    cols = np.empty(rows * len(x) * oh * ow, x.dtype)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    _patches(rows, flat, cols, *_tables(x.shape, window, (oh, ow)))
+    return cols.reshape(rows, -1)
 
 
 def add_patches(out: Any, cols: Any, window: Any, oh: int, ow: int) -> None:
     """Adds patches to the images `out`, in place."""
-    (kh, kw), (sh, sw), (t, left), _, (dh, dw) = window
-    n, c = out.shape[:2]
-    cols = cols.reshape(c, kh, kw, n, oh, ow)
-    _add_patches(n * c, out, cols, kh, kw, sh, sw, t, left, dh, dw)
+    planes = out.shape[0] * out.shape[1]
+    flat = np.ascontiguousarray(cols).reshape(-1)
+    _add_patches(planes, out.reshape(-1), flat, *_tables(out.shape, window, (oh, ow)))

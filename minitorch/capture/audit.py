@@ -169,7 +169,7 @@ class Watcher:
                 return
             caller = frame.f_back
             asked = caller is not None and caller.f_code in self.codes
-            if asked or origin(path) == "user":  # else the framework asks a library
+            if asked or self._origin(frame) == "user":  # else the framework asks a library
                 self.codes[code] = frame.f_globals
                 self._fine.add(code)
             return
@@ -182,6 +182,16 @@ class Watcher:
             self._broken(reason, self._line(frame))
         else:
             self._fine.add(code)
+
+    def _origin(self, frame: FrameType) -> str:
+        """Whose code runs; that from a string is whose is what runs it."""
+        path, caller = frame.f_code.co_filename, frame.f_back
+        while path == "<string>" and caller is not None:
+            above = caller.f_code.co_filename
+            if above.startswith(self._folders):
+                break
+            path, caller = above, caller.f_back
+        return origin(path)
 
     def _line(self, frame: FrameType | None) -> str:
         while frame is not None:

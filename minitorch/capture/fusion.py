@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.accumulation import sum_to
 from ..kernels import load
 from ..ops import reduction
 from ..ops.elementwise import DIV
@@ -29,12 +30,14 @@ from .tape import Call, Ref, Tape
 
 LEAST = 1 << 14  # elements from which a kernel is quicker than the calls
 STEPS = 2  # that a kernel has at least; one alone NumPy passes over memory as well
-_SMALLER = 8  # times fewer elements: computed again rather than read
+_ALONE = 1 << 17  # elements from which one step alone is worth a second thread
+SMALLER = 8  # times fewer elements: computed again rather than read
 _MOST_ARRAYS = 12  # of a kernel
 # Whose plain bodies are others than those that run on large arrays.
 _OWN_KERNELS = frozenset(("gelu", "gelu_tanh", "erf"))
 _PRIMITIVES = frozenset("where clone to expand dropout reshape unsqueeze squeeze sum mean".split())
 _HERE = Op.__module__.rpartition(".")[0]
+_LONG = reduction._LONG
 SUM, MEAN = reduction._sum_forward, reduction._mean_forward
 
 
@@ -56,8 +59,7 @@ class _Unit:
         self.shape = None if part is None else part.shape
         self.needs = set(reads(call)) | (set() if part is None else part.inputs)
         self.gives = {ref.slot for ref in refs_in(call.outs)}
-        self.summed = set(self.gives) if part is not None and part.axes is not None else set()
-        self.axes = None if part is None else part.axes
+        self.summed = set(self.gives) if part is not None and part.sums else set()
 
     def joined(self, other: _Unit) -> None:
         """Takes the calls of another one."""
@@ -66,7 +68,6 @@ class _Unit:
         self.gives |= other.gives
         self.needs = (self.needs | other.needs) - self.gives
         self.summed |= other.summed
-        self.axes = self.axes if self.axes is not None else other.axes
 
 
 def fused(tape: Tape, calls: Sequence[Call], keep: Iterable[int]) -> list[Call]:
@@ -79,14 +80,14 @@ def fused(tape: Tape, calls: Sequence[Call], keep: Iterable[int]) -> list[Call]:
     """
     if not any(_is_worth(tape, call) for call in calls) or load("chain") is None:
         return list(calls)
+    calls = without_means(tape, calls)
     found: list[Call] = []
     wanted = set(keep)
     ends = [i for i, call in enumerate(calls) if call.kind == "write"]
     starts = [0, *(i + 1 for i in ends)]
     for start, end in zip(starts, [*ends, len(calls)], strict=True):
         later = {slot for call in calls[end:] for slot in reads(call)}
-        part = [one for call in calls[start:end] for one in _without_means(tape, call)]
-        found += _Segment(tape, part, wanted | later).fused()
+        found += Segment(tape, calls[start:end], wanted | later).fused()
         found += calls[end : end + 1]
     return found
 
@@ -99,7 +100,7 @@ def _is_worth(tape: Tape, call: Call) -> bool:
     return getattr(array, "size", 0) >= LEAST and array.dtype.char in "fd"
 
 
-class _Segment:
+class Segment:
     """Calls among which nothing changes memory."""
 
     def __init__(self, tape: Tape, calls: Sequence[Call], keep: set[int]) -> None:
@@ -109,7 +110,7 @@ class _Segment:
 
     def fused(self) -> list[Call]:
         """The calls that take their place."""
-        units = [_Unit(i, c, self._lowered(c)) for i, c in enumerate(self.calls)]
+        units = [_Unit(i, c, self.lowered(c)) for i, c in enumerate(self.calls)]
         if not any(unit.parts for unit in units):
             return self.calls
         self._owner = {slot: unit for unit in units for slot in unit.gives}
@@ -133,33 +134,45 @@ class _Segment:
             for unit in units:
                 if not self._joinable(unit):
                     continue
-                made = self._kernel(unit)
-                if made is None:
+                made = self._kernels_of(unit)
+                if not made:
                     unit.parts = {}
                     break
-                found[id(unit)] = [made]
+                found[id(unit)] = made
             else:
                 return found
 
-    def _kernel(self, unit: _Unit) -> Call | None:
-        results = self._results(unit)
-        calls = [self.calls[i] for i in unit.calls]
-        parts = [unit.parts[i] for i in unit.calls]
-        return kernel_of(self.tape, parts, calls, results) if results else None
+    def _kernels_of(self, unit: _Unit) -> list[Call]:
+        """One call, or one for each way to pass over the arrays; none if it cannot be."""
+        values: dict[int, Lowered] = {}
+        for i, part in unit.parts.items():
+            (ref,) = refs_in(self.calls[i].outs)
+            values[ref.slot] = part
+        ways: dict[Any, list[int]] = {}
+        for slot in self._results(unit):
+            ways.setdefault(values[slot].sums, []).append(slot)
+        plain = ways.pop(None, [])
+        if plain:
+            first = min(ways, default=None, key=lambda sums: sums[0] == "columns")
+            ways[first] = plain + ways.get(first, [])
+        made = [kernel_of(self.tape, values, results) for results in ways.values()]
+        return [] if None in made else [call for call in made if call is not None]
 
     # ---- what calls compute ----------------------------------------------------------------------
 
-    def _lowered(self, call: Call) -> Lowered | None:
+    def lowered(self, call: Call) -> Lowered | None:
         """What a call computes, or None for what is not elementwise."""
         if call.kind != "pure" or not isinstance(call.outs, Ref) or call.convert == "tensor":
             return None
         out = self.tape.array_of(call.outs)
-        if not isinstance(out, np.ndarray | np.generic) or not _is_elementwise(call.op):
+        if not isinstance(out, np.ndarray | np.generic):
             return None
         try:
             if call.body is SUM:
-                return self._lowered_sum(call)
-            if not out.flags.c_contiguous and 0 not in out.strides:
+                return self._lowered_sum(call.args[0], call.kwargs["axes"])
+            if call.body is sum_to:
+                return self._lowered_sum(call.args[0], _summed_axes(self.tape, *call.args))
+            if not _is_elementwise(call.op) or not out.flags.c_contiguous and 0 not in out.strides:
                 return None
             args, kwargs = (self._symbols(x, out.size) for x in (call.args, call.kwargs))
             if isinstance(call.op, Binary) and call.body is call.op.forward:
@@ -172,18 +185,22 @@ class _Segment:
         self.expressions[call.outs.slot] = x
         if call.body is not grown:  # which changes what it would be computed from again
             self.cheap.add(call.outs.slot)
-        return Lowered(x, None)
+        found = Lowered(x)
+        return found if found.steps else None  # a view sees what is written later, so it stays one
 
-    def _lowered_sum(self, call: Call) -> Lowered | None:
-        ref, axes = call.args[0], call.kwargs["axes"]
-        shape = call.kwargs["shape"]
-        if not isinstance(ref, Ref) or ref.slot not in self.expressions:
+    def _lowered_sum(self, ref: Ref, axes: tuple[int, ...]) -> Lowered | None:
+        """A sum along the first or the last axes."""
+        x = self._leaf(ref)
+        if x.dtype not in "fd":
             return None
-        if not axes or math.prod(shape[axes[0] :]) != math.prod(shape[i] for i in axes):
+        count = math.prod(x.shape[i] for i in axes)
+        if count < 2:
             return None
-        if self.expressions[ref.slot].dtype not in "fd":
-            return None
-        return Lowered(self._leaf(ref), axes[0])
+        if math.prod(x.shape[axes[0] :]) == count:
+            return Lowered(x, ("rows", axes[0]))
+        if math.prod(x.shape[: axes[-1] + 1]) == count < _LONG:
+            return Lowered(x, ("columns", axes[-1] + 1))
+        return None
 
     def _symbols(self, value: Any, size: int) -> Any:
         """Arguments with Symbols for values."""
@@ -192,7 +209,7 @@ class _Segment:
             if constant is not None and value.slot not in self.tape.fresh and not constant.ndim:
                 return constant
             known = self.expressions.get(value.slot)
-            if value.slot in self.cheap and _work(known) * _SMALLER <= size:
+            if value.slot in self.cheap and _work(known) * SMALLER <= size:
                 return symbol(known)
             return symbol(self._leaf(value))
         if isinstance(value, tuple | list):
@@ -247,8 +264,6 @@ class _Segment:
         """Joins b to a if that is possible."""
         if a is b or not a.parts or not b.parts or a.shape != b.shape:
             return a is b
-        if a.axes is not None and b.axes is not None and a.axes != b.axes:
-            return False
         if a.summed & b.needs or b.summed & a.needs:
             return False
         if len([s for s in a.needs | b.needs if self._count(s) >= LEAST]) > _MOST_ARRAYS:
@@ -271,7 +286,7 @@ class _Segment:
 
     def _join_readers(self, units: list[_Unit]) -> None:
         """Joins kernels that read the same large array."""
-        groups = [unit for unit in units if unit.parts and self._steps(unit) and self._large(unit)]
+        groups = [unit for unit in units if unit.parts and self._large(unit)]
         for i, b in enumerate(groups):
             for a in groups[:i]:
                 a, mine = self._place[a.calls[0]], self._place[b.calls[0]]
@@ -304,7 +319,9 @@ class _Segment:
         return reads(call) if part is None or not self._joinable(self._place[i]) else part.inputs
 
     def _joinable(self, unit: _Unit) -> bool:
-        return bool(unit.parts) and self._large(unit) and self._steps(unit) >= STEPS
+        if not unit.parts or not self._large(unit):
+            return False
+        return self._steps(unit) >= (1 if math.prod(unit.shape) >= _ALONE else STEPS)
 
     def _steps(self, unit: _Unit) -> int:
         return len({id(x) for part in unit.parts.values() for x in part.steps})
@@ -332,8 +349,12 @@ class _Segment:
         return out
 
 
-def _without_means(tape: Tape, call: Call) -> list[Call]:
-    """The calls of a mean: a sum and a quotient, as its body has them."""
+def without_means(tape: Tape, calls: Sequence[Call]) -> list[Call]:
+    """The calls; those of large means become a sum and a quotient, as their body has them."""
+    return [one for call in calls for one in _without_mean(tape, call)]
+
+
+def _without_mean(tape: Tape, call: Call) -> list[Call]:
     if call.body is not MEAN or not call.kwargs["count"]:
         return [call]
     a, options = tape.array_of(call.args[0]), dict(call.kwargs)
@@ -353,6 +374,13 @@ def _same_dtype(args: Sequence[Any]) -> list[Any]:
     return [symbol(constant(x, dtype)) if type(x) in (int, float) else x for x in args]
 
 
+def _summed_axes(tape: Tape, ref: Ref, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that `sum_to` sums."""
+    given = tape.array_of(ref).shape
+    extra = len(given) - len(shape)
+    return tuple(i for i, n in enumerate(given) if i < extra or (n != 1 and shape[i - extra] == 1))
+
+
 def _is_elementwise(op: Any) -> bool:
     """Whether bodies and rules of an operation may be (sums are where rules spread gradients)."""
     if isinstance(op, Unary | Binary | Comparison):
@@ -368,19 +396,15 @@ def _work(x: Expression) -> int:
     return max(inside, math.prod(x.shape))
 
 
-def kernel_of(
-    tape: Tape, parts: Iterable[Lowered], calls: Sequence[Call], results: Sequence[int]
-) -> Call | None:
+def kernel_of(tape: Tape, values: dict[int, Lowered], results: Sequence[int]) -> Call | None:
     """One call for several; None if it would give something else.
 
     Args:
         tape: Where the values come from.
-        parts: What the calls compute.
-        calls: The calls.
-        results: Slots that are needed of them.
+        values: What the slots hold that the calls make.
+        results: Those that are needed.
     """
     chain: Any = load("chain")
-    values = {c.outs.slot: p for c, p in zip(calls, parts, strict=True)}
     try:
         plan, inputs, shape, order = plan_of(chain, values, results)
     except Opaque:

@@ -17,18 +17,18 @@ class Lowered:
 
     Attributes:
         value: For each element.
-        axes: The number of the first axis from which on it is summed; None if it is not.
+        sums: None, or what is summed: "rows" or "columns", and the first axis of a row.
         shape: What is passed over.
         inputs: Slots of the arrays.
         steps: What is computed, without reading and views.
     """
 
-    def __init__(self, value: Expression, axes: int | None) -> None:
-        self.value, self.axes, self.shape = value, axes, value.shape
+    def __init__(self, value: Expression, sums: tuple[str, int] | None = None) -> None:
+        self.value, self.sums, self.shape = value, sums, value.shape
         found = list(dict.fromkeys(_parts_of(value)))
         self.inputs = {x.value for x in found if x.op == "input"}
         self.steps = [x for x in found if x.op not in _SHAPES]
-        if axes is not None:
+        if sums is not None:
             self.steps.append(value)
 
 
@@ -70,7 +70,7 @@ class _Maker:
             return self._step(x.op, (), x.dtype, x.value)
         if x.op == "input":
             inside = self._values.get(x.value)
-            if inside is not None and inside.axes is None:
+            if inside is not None and inside.sums is None:
                 return self.value(inside.value, axes)
             number = self.inputs.setdefault((x.value, axes), (len(self.inputs), x.dtype))[0]
             return self._step(x.op, (), x.dtype, number)
@@ -106,12 +106,12 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
     shape = next(iter(values.values())).shape
     maker = _Maker(chain, values)
     axes = tuple(None if n == 1 else i for i, n in enumerate(shape))
-    plain = [slot for slot in results if values[slot].axes is None]
-    sums = [slot for slot in results if values[slot].axes is not None]
+    plain = [slot for slot in results if values[slot].sums is None]
+    sums = [slot for slot in results if values[slot].sums is not None]
     numbers = {slot: maker.value(values[slot].value, axes) for slot in (*plain, *sums)}
     real = [i for i, n in enumerate(shape) if n != 1]
     has = [[axis in axes for axis in real] for _, axes in maker.inputs]
-    cut = values[sums[0]].axes if sums else None
+    along, cut = (values[sums[0]].sums if sums else None) or ("rows", None)
     groups: list[list[int]] = []
     for i, axis in enumerate(real):
         together = groups and all(row[i] == row[i - 1] for row in has) and axis != cut
@@ -119,10 +119,11 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
     sizes = tuple(math.prod(shape[real[i]] for i in group) for group in groups)
     if not sizes or (len(sizes) > 1 and sizes[-1] < SHORT):
         raise Opaque("short rows")
-    whole = cut is not None and cut <= real[0]
-    if whole and len(sizes) > 1 and sizes[-1] % 8:
+    if along == "rows" and cut is not None and cut <= real[0]:
+        along = "all"
+    if along == "all" and len(sizes) > 1 and sizes[-1] % 8:
         raise Opaque("rows that are cut")
-    if sums and not whole and real[groups[-1][0]] != min(axis for axis in real if axis >= cut):
+    if sums and along != "all" and real[groups[-1][0]] != min(axis for axis in real if axis >= cut):
         raise Opaque("sums of several axes")
     inputs = tuple(
         (kind, tuple(row[group[0]] for group in groups))
@@ -134,7 +135,7 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
         tuple(maker.steps),
         tuple(numbers[slot] for slot in plain),
         tuple(numbers[slot] for slot in sums),
-        whole,
+        along,
     )
     slots = [slot for slot, _ in maker.inputs]
     return plan, slots, shape, [*plain, *sums]

@@ -12,12 +12,13 @@ from ..autograd.mode import quiet, state
 from ..ops.cross_entropy import divisor
 from ..ops.primitive import Tensor, edge_of, input_edge, version_of
 from .compare import alike
-from .fusion import fused
+from .fusion import fused, without_means
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
-from .program import Retreat, backward_of, forward_of, needed, reads
+from .program import Retreat, backward_of, forward_of, needed, reads, refs_in
+from .recompute import recomputed
 from .region import hang, tensor_of
 from .state import State
-from .tape import Break, Ref, Tape
+from .tape import Break, Call, Ref, Tape
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _ARRAYS = (np.ndarray, np.generic)
@@ -60,7 +61,9 @@ class Recording:
             for t in self._tensors.values()
             if any(np.may_share_memory(t._array, array) for array in tape.written)
         ]
-        self._forwards = [call for call in tape.calls if call.kind not in ("late", "log")]
+        self._forwards = [
+            call for call in without_means(tape, tape.calls) if call.kind not in ("late", "log")
+        ]
         self._late = [call for call in tape.calls if call.kind in ("late", "log")]
         self._at_once = tape.reread
         if tape.reread:
@@ -210,12 +213,23 @@ class Recording:
                     raise Break("a gradient that nothing recorded has made reaches a leaf")
                 gradients.append((None if ref is None else ref.slot, target in run.fresh))
             wanted = {slot for slot, _ in gradients if slot is not None}
-            calls = fused(tape, needed(tape.calls, wanted)[0], wanted)
+            calls = self._fused_backward(tape, wanted, forward_slots)
             backwards[kind] = (calls, [seed_refs[i].slot for i in kind], gradients)
+            made = {ref.slot for call in calls for ref in refs_in(call.outs)}
             every = {slot for call in calls for slot in reads(call)} | wanted
-            saved |= {slot for slot in every if slot < forward_slots}
+            saved |= {slot for slot in every - made if slot < forward_slots}
         plain = set(tape.constants) - tape.fresh
         return edges, backwards, saved - plain
+
+    def _fused_backward(self, tape: Tape, wanted: set[int], forward_slots: int) -> list[Call]:
+        """The backward pass on the tape with kernels, which compute again what is cheap to."""
+        plain = needed(tape.calls, wanted)[0]
+        saved = {slot for call in plain for slot in reads(call)} | wanted
+        exposed = {*self._slots, *wanted, *(s for call in self._late for s in reads(call))}
+        again = recomputed(tape, self._forwards, {s for s in saved if s < forward_slots}, exposed)
+        calls = fused(tape, needed([*again, *plain], wanted)[0], wanted)
+        alone = {id(call) for call in again} & {id(call) for call in calls}
+        return fused(tape, plain, wanted) if alone else calls
 
     def _outputs_read(self, tape: Tape) -> list[list[int]]:
         """For each result with gradients, whose memory its backward reads: numbers of results."""

@@ -301,6 +301,17 @@ class TestCompile:
             mt.compile(**{"model": len, **options})
 
 
+def test_code_that_a_library_runs_from_a_string_is_not_the_users() -> None:
+    reasons: list[str] = []
+    spaces: dict[str, Any] = {}
+    text = "def f():\n    exec('import time; time.time()')"
+    exec(compile(text, "site-packages/f.py", "exec"), spaces)
+    with Watcher(lambda why, line: reasons.append(why), lambda: False, judge=True) as watcher:
+        spaces["f"]()
+    assert not reasons
+    assert not watcher.codes
+
+
 def test_what_the_garbage_collector_ends_is_no_part_of_the_step() -> None:
     reasons: list[str] = []
     before = gc.get_threshold()

@@ -158,10 +158,23 @@ def test_sums_of_everything_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> No
     row = x[:1] if len(sizes) > 1 else x
     steps = (Step("input", (), "f", 0), Step("input", (), "f", 1), Step("mul", (0, 1), "f"))
     has = (True,) if len(sizes) == 1 else (False, True)
-    plan = Plan(sizes, (("f", (True,) * len(sizes)), ("f", has)), steps, (), (2,), True)
+    plan = Plan(sizes, (("f", (True,) * len(sizes)), ("f", has)), steps, (), (2,), "all")
     total = chain.Chain(plan, sizes, [()])(x, row)
     assert total == np.add.reduce((x * row).reshape(-1))
     assert total.shape == ()
+
+
+@pytest.mark.parametrize("sizes", [(9, 64), (33, 100), (200, 13), (4, 5, 130)])
+def test_sums_of_columns_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(sizes).astype("f")
+    has = (True,) * len(sizes)
+    steps = (Step("input", (), "f", 0), Step("mul", (0, 0), "f"))
+    plan = Plan(sizes, (("f", has),), steps, (1,), (1, 0), "columns")
+    square, squares, total = chain.Chain(plan, sizes, [sizes[-1:], (1, sizes[-1])])(x)
+    axes = tuple(range(len(sizes) - 1))
+    np.testing.assert_array_equal(square, x * x)
+    np.testing.assert_array_equal(squares, (x * x).sum(axes))
+    np.testing.assert_array_equal(total[0], x.sum(axes))
 
 
 def test_threads_do_not_change_the_bits() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -81,6 +83,15 @@ def _import(family: str) -> ModuleType | None:
         import numba  # noqa: F401
     except ImportError:
         return None
+    try:
+        importlib.import_module("minitorch.kernels.cpu.compiler")
+    except ImportError as error:
+        warnings.warn(
+            f"minitorch: kernels are not used, since this version of numba does not fit: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
     with _own_cache():
         team = importlib.import_module("minitorch.kernels.cpu.team")
         _reentrant = team.available or _has_layer("omppool") or _has_layer("tbbpool")
@@ -92,13 +103,20 @@ def _own_cache() -> Iterator[None]:
     """Kernels defined here are kept in the user's cache folder, unless NUMBA_CACHE_DIR is set.
 
     Beside the sources they would outlive the package: an uninstalled one would leave a folder
-    that Python takes for it.
+    that Python takes for it. What another way of compiling left is not looked at.
     """
     from numba import config
 
+    here = os.path.join(os.path.dirname(__file__), "cpu")
+    way = hashlib.sha256()
+    for name in ("compiler.py", "kernel.py", "team.py"):
+        with open(os.path.join(here, name), "rb") as file:
+            way.update(file.read())
+
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    config.CACHE_DIR = before or os.path.join(root, "minitorch", "kernels")  # type: ignore[attr-defined]
+    folder = before or os.path.join(root, "minitorch", "kernels")
+    config.CACHE_DIR = os.path.join(folder, way.hexdigest()[:8])  # type: ignore[attr-defined]
     try:
         yield
     finally:

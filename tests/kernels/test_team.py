@@ -100,7 +100,7 @@ def test_sleeping_helpers_are_woken() -> None:
 
 def test_numba_shares_out_where_there_are_no_semaphores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "available", False)
-    other = kernel_module.Kernel(_count.body.py_func)
+    other = kernel_module.Kernel(_count.body)
     seen = np.zeros(100, np.int64)
     for turn, workers in enumerate((2, 1), 1):
         other.share(workers, 100, seen)

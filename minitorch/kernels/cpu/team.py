@@ -31,6 +31,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, prange, types
 
+from .compiler import PIECE_TYPE, Lean
+
 # Turns that a helper without work waits, 10 to 20 ns each, before it sleeps. Waking it costs the
 # caller a few microseconds; waiting keeps a core from other processes.
 _TURNS = 6000
@@ -45,10 +47,10 @@ SEMAPHORE = ASLEEP + _LINE * MOST_HELPERS  # the first of theirs; sem_t has 32 b
 
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
-PIECE_TYPE = ir.FunctionType(ir.VoidType(), [_I64, _I64, _BYTES])  # first, last, arguments
 
 _intrinsic: Any = numba.extending.intrinsic
 _compiled: Any = njit  # its types do not know all options
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "pipeline_class": Lean}
 _N = types.int64
 
 
@@ -126,7 +128,7 @@ _sem_wait = types.ExternalFunction("sem_wait", types.int32(_N))
 _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled(cache=True, **_OPTIONS)
 def _take_pieces(state):  # type: ignore[no-untyped-def]
     """Works on pieces of the job until all are taken."""
     while True:
@@ -141,14 +143,14 @@ def _take_pieces(state):  # type: ignore[no-untyped-def]
             _add(state + DONE, 1)
 
 
-@njit(nogil=True, error_model="numpy")
+@_compiled(**_OPTIONS)
 def _wanted(state, helper):  # type: ignore[no-untyped-def]
     """Whether there are pieces, and this helper is one of those that may take them."""
     left = _load(state + TICKET) & _CLOSED < _load(state + PIECES)
     return left and helper < _load(state + WORKERS) - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled(cache=True, **_OPTIONS)
 def _help(state, helper):  # type: ignore[no-untyped-def]
     """What a helper does all its life."""
     while not _load(state + STOPPED):
@@ -166,7 +168,7 @@ def _help(state, helper):  # type: ignore[no-untyped-def]
         _store(state + ASLEEP + _LINE * helper, 0)
 
 
-@_compiled(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True)
+@_compiled(cache=True, no_cpython_wrapper=True, **_OPTIONS)
 def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     """Calls `piece` for all items, cut into pieces, with so many threads at most."""
     if workers < 2 or pieces < 2 or not _swap(state + BUSY, 0, 1):
@@ -215,6 +217,7 @@ def _aligned_words(count: int) -> np.ndarray:
 _words = _aligned_words((SEMAPHORE + _LINE * MOST_HELPERS) // 8)
 STATE: int = _words.ctypes.data
 _helpers: list[threading.Thread] = []
+_teams: dict[tuple[bool, int], np.ndarray] = {}
 _lock = threading.Lock()
 
 
@@ -230,9 +233,19 @@ def _make_semaphores() -> bool:
 available = _make_semaphores()
 
 
-def way_to_share() -> Any:
-    """What shares out pieces on this system: `f(state, piece, given, items, pieces, workers)`."""
-    return share_out if available else _share_out_by_numba
+def of(workers: int) -> int:
+    """So many threads, as the entry of a body takes them (`compiler.py`)."""
+    if not workers:
+        return 0
+    words = _teams.get((available, workers))
+    if words is None:
+        function = share_out if available else _share_out_by_numba
+        kinds = (_N,) * 6
+        function.compile(kinds)
+        code = function.overloads[kinds]
+        address = code.library.get_pointer_to_function(code.fndesc.llvm_cfunc_wrapper_name)
+        words = _teams[available, workers] = np.array([address, STATE, workers])
+    return words.ctypes.data
 
 
 def start(helpers: int) -> None:

@@ -2,8 +2,8 @@
 
 One constant matrix for each axis says it all: averages over windows, adaptive averages,
 interpolation of every kind. The operation is linear, its gradient is itself with the matrices
-transposed. A matrix with few entries in each row is applied as gather-and-weight, a dense one as a
-matrix product.
+transposed. On the CPU the last two axes have a kernel. Elsewhere a matrix with few entries in each
+row is applied as gather-and-weight, a dense one as a matrix product.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend
+from ..kernels import load_for
 from .primitive import Primitive
 from .wide import wide
 
@@ -22,6 +23,8 @@ from .wide import wide
 # infinite values by 0, which makes NaN of them, and so usual windows are never computed by it.
 _DENSE_FROM = 1 / 6
 _WINDOW = 8
+_FEW = 16  # entries for each place up to which the kernel is quicker than a product
+_VECTOR = 8  # numbers to a multiple of which lines of its tables are filled up
 
 
 class Weights:
@@ -96,6 +99,12 @@ class Weights:
             found.append((self.columns[at], self.values[at] * np.where(i >= last, share, 1)))
         return found
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the kernel is expected to be quicker than a product."""
+        whole = int(self.counts.min(initial=0)) == self.shape[1]
+        return not whole and len(self.rows) <= _FEW * max(self.shape)
+
     @functools.cached_property
     def unused(self) -> np.ndarray:
         """The rows without an entry, which are 0 even where the others are not finite."""
@@ -113,12 +122,56 @@ class Weights:
         return found
 
 
+@functools.lru_cache(512)
+def _entries(weights: Weights, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each row starts among the entries, their columns, and values."""
+    starts = np.concatenate([[0], np.cumsum(weights.counts)])
+    return starts, weights.columns.astype(np.int32), weights.values.astype(dtype)
+
+
+@functools.lru_cache(512)
+def _terms(weights: Weights, dtype: Any) -> tuple[int, np.ndarray, np.ndarray]:
+    """How many rows, and columns and values of the i-th entry of each; columns end with none."""
+    (wide, width), most = weights.shape, int(weights.counts.max(initial=0))
+    size = (most, -(-wide // _VECTOR) * _VECTOR)
+    places, values = np.full(size, width, np.int32), np.zeros(size, dtype)
+    starts = np.cumsum(weights.counts) - weights.counts
+    at = (np.arange(len(weights.rows)) - starts[weights.rows], weights.rows)
+    places[at], values[at] = weights.columns, weights.values
+    return wide, places, values
+
+
+@functools.lru_cache(512)
+def _unchanged(size: int) -> Weights:
+    places = np.arange(size)
+    return Weights(places, places, np.ones(size), (size, size))
+
+
+def _last_two(a: Any, weights: tuple[Weights | None, ...]) -> Any:
+    """The matrices of the last two axes applied by a kernel, or None."""
+    known = [w for w in weights if w is not None]
+    if not known or a.ndim < 2 or any(not w.is_sparse for w in known):
+        return None
+    kernels = load_for("resample", a)
+    if kernels is None:
+        return None
+    sizes = a.shape[-2:]
+    pairs = zip(sizes, (None,) * (2 - len(weights)) + weights, strict=True)
+    down, across = (_unchanged(n) if w is None else w for n, w in pairs)
+    planes = np.ascontiguousarray(a).reshape(-1, *sizes)
+    y = kernels.resample(planes, _entries(down, a.dtype), _terms(across, a.dtype))
+    return y.reshape(*a.shape[:-2], *y.shape[1:])
+
+
 def _resampled(x: Any, *, weights: tuple[Weights | None, ...]) -> Any:
     """`x` with the matrices applied to its last axes; None leaves an axis as it is."""
-    y = wide(x)
-    axes = range(x.ndim - len(weights), x.ndim)
+    y, done = wide(x), 0
+    last = _last_two(y, weights[-2:])
+    if last is not None:
+        y, done = last, min(2, len(weights))
+    axes = range(x.ndim - len(weights), x.ndim - done)
     # Axes that shrink come first, so that the others have less to do.
-    pairs = [(axis, w) for axis, w in zip(axes, weights, strict=True) if w is not None]
+    pairs = [(axis, w) for axis, w in zip(axes, weights, strict=False) if w is not None]
     for axis, w in sorted(pairs, key=lambda pair: _growth(pair[1])):
         y = _along(y, axis, w)
     return y.astype(x.dtype, copy=y is x or y.base is not None)

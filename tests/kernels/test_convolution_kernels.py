@@ -1,5 +1,6 @@
 """Compiled convolution and pooling against their plain bodies in float64, for any threads."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,56 @@ def test_max_pooling_agrees_with_its_plain_body(case: Any, monkeypatch: pytest.M
     for a, b in zip(result, pool(), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
+
+
+# size, and what makes sums along its axes
+SUMS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
+    "averages": ((12, 14), lambda x: F.avg_pool2d(x, 2)),
+    "averages that overlap": ((13, 11), lambda x: F.avg_pool2d(x, 3, 2, 1, True, False)),
+    "averages with gaps": ((17, 20), lambda x: F.avg_pool2d(x, 2, (4, 3))),
+    "averages of a series": ((50,), lambda x: F.avg_pool1d(x, 3, 2)),
+    "averages of volumes": ((6, 7, 8), lambda x: F.avg_pool3d(x, 2, 1)),
+    "adaptive": ((13, 14), lambda x: F.adaptive_avg_pool2d(x, (5, 7))),
+    "adaptive, one axis whole": ((9, 16), lambda x: F.adaptive_avg_pool2d(x, (1, 5))),
+    "nearest": ((7, 9), lambda x: F.interpolate(x, (15, 12), mode="nearest")),
+    "bilinear": ((9, 7), lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")),
+    "bicubic": ((9, 8), lambda x: F.interpolate(x, (4, 19), mode="bicubic")),
+}
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("case", SUMS.values(), ids=SUMS)
+def test_sums_along_axes_agree_with_their_plain_body(
+    case: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, function = case
+    values = np.random.default_rng(5).standard_normal((9, 8, *size))
+
+    def both(dtype: Any) -> list[Any]:
+        x = mt.tensor(values, dtype=dtype).requires_grad_()
+        y = function(x)
+        weight = mt.linspace(-1, 1, y.numel(), dtype=dtype).reshape(y.shape)
+        return [a.detach().numpy() for a in (y, *mt.autograd.grad((y * weight).sum(), x))]
+
+    result = both(dtype)
+    monkeypatch.setattr(loader, "load", lambda family: None)
+    for a, b in zip(result, both(mt.float64), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype == np.dtype(dtype.name)
+        assert np.abs(a - b).max() <= (1e-6 if dtype is mt.float32 else 1e-14)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_averages_keep_what_is_not_finite_in_its_windows(value: float) -> None:
+    x = mt.ones(4, 8, 13, 12).requires_grad_()
+    with mt.no_grad():
+        x[0, 3, 4, 5] = value
+    for function, windows in (
+        (lambda x: F.avg_pool2d(x, 3, 2, 1), 2),  # two windows see column 5, one sees row 4
+        (lambda x: F.avg_pool2d(x, 2), 1),
+        (lambda x: F.adaptive_avg_pool2d(x, (5, 6)), 1),
+    ):
+        y = function(x)
+        assert int((~y.isfinite()).sum()) == windows
+        (g,) = mt.autograd.grad(y, x, mt.ones_like(y))
+        assert bool(g.isfinite().all())

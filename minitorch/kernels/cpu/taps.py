@@ -22,7 +22,7 @@ VECTOR_BYTES = 32
 _FUSED = ("contract",)  # a product and a sum may become one instruction
 
 
-class _Lanes:
+class Lanes:
     """Vectors of a type of numbers."""
 
     def __init__(self, builder: Any, kind: Any) -> None:
@@ -63,7 +63,7 @@ def sum_over_taps(context, source, at, shifts, first, count, factors, start, out
     signature = types.void(source, n, shifts, n, n, factors, source.dtype, out, n, types.boolean)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, _Lanes(builder, signature.args[0])
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
         places = [_pointer(context, builder, kinds[i], args[i], args[3]) for i in (2, 5)]
         begin = _pointer(context, builder, kinds[0], args[0], args[1])
 
@@ -97,7 +97,7 @@ def sums_of_taps(context, source, shifts, first, other, count, sums, to):  # typ
     signature = types.void(source, shifts, n, other, n, sums, n)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, _Lanes(builder, signature.args[0])
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
         begin = _pointer(context, builder, kinds[0], args[0], _INT64(0))
         shift = _pointer(context, builder, kinds[1], args[1], args[2])
         lines = [_at(builder, begin, _index(builder, shift, k)) for k in range(TAPS)]
@@ -133,7 +133,7 @@ def best_over_taps(context, source, at, shifts, count, starts, out, found, to): 
     signature = types.void(source, n, shifts, n, starts, out, found, n)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, _Lanes(builder, signature.args[0])
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
         begin = _pointer(context, builder, kinds[0], args[0], args[1])
         shift = _pointer(context, builder, kinds[2], args[2], _INT64(0))
         first, target, places = (
@@ -173,13 +173,12 @@ def take_pairs(context, source, at, out, to):  # type: ignore[no-untyped-def]
     signature = types.void(source, n, out, n)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, _Lanes(builder, signature.args[0])
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
         begin = _pointer(context, builder, kinds[0], args[0], args[1])
         halves = [lanes.load(_at(builder, begin, start)) for start in (0, lanes.count - 1)]
         near = list(range(0, lanes.count, 2))
-        order = ir.Constant(
-            ir.VectorType(_INT32, lanes.count), near + [lanes.count + 1 + k for k in near]
-        )
+        places = near + [lanes.count + 1 + k for k in near]
+        order = ir.Constant(ir.VectorType(_INT32, lanes.count), places)
         vector = builder.shuffle_vector(*halves, order)
         lanes.store(vector, _pointer(context, builder, kinds[2], args[2], args[3]))
         return context.get_dummy_value()
@@ -194,7 +193,7 @@ def put_pairs(context, source, at, other, out, to):  # type: ignore[no-untyped-d
     signature = types.void(source, n, n, out, n)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, _Lanes(builder, signature.args[0])
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
         both = [lanes.load(_pointer(context, builder, kinds[0], args[0], at)) for at in args[1:3]]
         target = _pointer(context, builder, kinds[3], args[3], args[4])
         for start in (0, lanes.count // 2):

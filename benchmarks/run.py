@@ -20,7 +20,12 @@ from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
 PEER_ENVIRONMENT = HERE.parent / ".venv-peers" / "bin" / "python"
-CALLS = {"ops": "calls.py", "imports": "calls.py", "conv": "convolutions.py"}
+CALLS = {
+    "ops": "calls.py",
+    "imports": "calls.py",
+    "conv": "convolutions.py",
+    "kernels": "kernels.py",
+}
 Runs = dict[str, list[dict[str, float]]]
 
 
@@ -41,6 +46,8 @@ def sides_of(workload: str, peer: str | None, modes: list[str]) -> dict[str, lis
     if workload in CALLS:
         script = str(HERE / CALLS[workload])
         sides = {"minitorch": [ours, script, "minitorch", workload]}
+        if workload == "kernels":
+            sides["plain"] = [ours, script, "minitorch", "plain"]
         return sides | ({"torch": [theirs, script, "torch", workload]} if peer else {})
     script = str(HERE / "step.py")
     sides = {"minitorch trainer": [ours, script, "minitorch", workload, "trainer"]}
@@ -125,10 +132,10 @@ def print_table(workload: str, sides: Runs, rate: float) -> None:
         ours, _ = summary(first, key)
         cells = [summary(runs, key) for runs in sides.values()]
         ratios = [f"{median / ours:.2f}" if ours else "" for median, _ in cells[1:]]
-        if workload == "conv":
+        if workload in ("conv", "kernels"):
             logarithms.append([math.log(median / ours) for median, _ in cells[1:]])
         print(f"| {key} | {' | '.join(text for _, text in cells)} | {' | '.join(ratios)} |")
-    if workload == "conv":
+    if logarithms:
         means = [math.exp(statistics.mean(column)) for column in zip(*logarithms, strict=True)]
         print(f"geometric mean of the ratios: {', '.join(f'{mean:.2f}' for mean in means)}")
     flops = WORKLOADS[workload].flops if workload in WORKLOADS else 0

@@ -89,7 +89,7 @@ def _softmax(xp: Any, scores: Any, bias: Any) -> Any:
 
 
 def _kept(w: Any, keep: Any, keep_scale: float) -> Any:
-    return w if keep is None else w * keep * w.dtype.type(keep_scale)
+    return w if keep is None else dropout_op(w, keep=keep, scale=keep_scale)
 
 
 def _compiled(q: Any, k: Any, v: Any, mask: Any, keep: Any) -> Any:

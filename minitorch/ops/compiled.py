@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import backend
 from ..kernels import load_for
 from .families import Unary
 
@@ -41,3 +42,16 @@ def compiled(op: Unary, *numbers: str, least: int = FROM, kinds: str = "f") -> U
 
     op.forward, op.vjps = forward, (rule,)
     return op
+
+
+def where_arrays(c: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`, of arrays."""
+    if type(c) is np.ndarray and c.size >= FROM and c.dtype.kind == "b" and c.flags.c_contiguous:
+        full = [x for x in (a, b) if isinstance(x, np.ndarray) and x.ndim]
+        numbers = [x for x in (a, b) if isinstance(x, np.ndarray | np.generic) and not x.ndim]
+        alike = len(full) + len(numbers) == 2 and a.dtype == b.dtype
+        if full and alike and all(x.shape == c.shape for x in full):
+            kernels = load_for("elementwise", *full, least=FROM, kinds="f", contiguous=True)
+            if kernels is not None:
+                return kernels.choose(c, *(x if x.ndim else x[()] for x in (a, b)))
+    return backend.namespace(a).where(c, a, b)

@@ -11,7 +11,7 @@ from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from . import families, primitive
 from .comparison import logical_and
-from .compiled import compiled
+from .compiled import compiled, where_arrays
 from .families import Binary, Unary, operands
 from .primitive import OUT, Primitive, cast, finish, raw
 from .recording import constant
@@ -169,7 +169,7 @@ def pow(input: Any, exponent: Any) -> Any:
 def _power_forward(a: Any, *, exponent: float) -> Any:
     if exponent == 0.5:
         return backend.namespace(a).sqrt(a)
-    return a**exponent
+    return a * a * a if exponent == 3 else a**exponent
 
 
 def _power_rule(g: Any, a: Any, *, exponent: float) -> Any:
@@ -345,18 +345,14 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 # ---- selection -----------------------------------------------------------------------------------
 
 
-def _where_forward(c: Any, a: Any, b: Any) -> Any:
-    return backend.namespace(a).where(c, a, b)
-
-
 _WHERE = Primitive(
     "where",
-    _where_forward,
+    where_arrays,
     (
         None,
         # The branch that was not taken gets a true 0, also where g is inf or NaN.
-        lambda g, c: where(c, g, zeros_like(g)),
-        lambda g, c: where(c, zeros_like(g), g),
+        lambda g, c: where(c, g, _zero(g)),
+        lambda g, c: where(c, _zero(g), g),
     ),
     (0,),
 )
@@ -369,6 +365,11 @@ def zeros_like(a: Any) -> Any:
         if hasattr(a, "_array")
         else (backend.namespace(a).zeros_like(a))
     )
+
+
+def _zero(g: Any) -> Any:
+    """What `where` takes for zeros like `g`."""
+    return g.dtype.type(0) if type(g) is np.ndarray else zeros_like(g)
 
 
 def ones_like(a: Any) -> Any:
@@ -397,7 +398,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
         return nonzero(condition, as_tuple=True)
     if not any(isinstance(x, primitive.Tensor) for x in (condition, input, other)):
-        return _where_forward(condition, input, other)
+        return where_arrays(condition, input, other)
     c = condition if isinstance(condition, primitive.Tensor) else primitive.wrap(condition)
     if c._array.dtype.kind not in "b" and c._array.dtype != np.uint8:
         raise DtypeError(

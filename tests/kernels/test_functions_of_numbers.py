@@ -81,3 +81,33 @@ def test_arrays_with_steps_and_writes_in_place() -> None:
         y = getattr(mt, name)(x)
         np.testing.assert_array_equal(getattr(x.clone(), f"{name}_")().numpy(), y.numpy())
         np.testing.assert_allclose(getattr(mt, name)(x.T).numpy(), y.numpy().T, rtol=1e-6)
+
+
+@pytest.mark.parametrize("which", ["arrays", "number first", "number last", "broadcast", "columns"])
+def test_where_takes_the_bits_of_what_it_chooses(which: str) -> None:
+    x, y = _every_float(600011).reshape(-1), _every_float(600011)[::-1].copy()
+    x, y = np.tile(x, 2)[:14000].reshape(70, 200), np.tile(y, 2)[:14000].reshape(70, 200)
+    condition = np.random.default_rng(0).random(x.shape) < 0.5
+    a, b = mt.tensor(x), mt.tensor(y)
+    c = mt.tensor(condition)
+    if which == "columns":
+        (a, b, c), (x, y, condition) = (a.T, b.T, c.T), (x.T, y.T, condition.T)
+    if which == "number first":
+        a, x = mt.tensor(2.5), np.float32(2.5)
+    if which == "number last":
+        b, y = mt.tensor(2.5), np.float32(2.5)
+    if which == "broadcast":
+        b, y = b[:1], y[:1]
+    a.requires_grad_()
+    b = b.detach().requires_grad_()
+    found = mt.where(c, a, b)
+    wanted = np.where(condition, x, y)
+    assert found.detach().numpy().tobytes() == wanted.tobytes()
+    g = mt.full(found.shape, np.inf)
+    for d, inside, like in zip(mt.autograd.grad(found, [a, b], g), (c, ~c), (a, b), strict=True):
+        expected = np.where(inside.numpy(), np.float32(np.inf), np.float32(0))
+        if like.ndim and like.shape == found.shape:
+            np.testing.assert_array_equal(d.numpy(), expected)
+        else:
+            assert d.shape == like.shape
+            assert d.isinf().all()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import activation
-from .kernel import Kernel, inlined
+from .kernel import Kernel, inlined, kernel
 
 _BLOCK = 4096
 # Products are not reordered: parts of them would overflow.
@@ -37,6 +37,24 @@ def _gradients(first, last, g, saved, dx, p, q):  # type: ignore[no-untyped-def]
     gs, xs, ds = g[start:stop], saved[start:stop], dx[start:stop]
     for i in range(len(gs)):
         ds[i] = function(gs[i], xs[i], p, q)  # type: ignore[name-defined]  # noqa: F821
+
+
+@kernel()
+def _choose(first, last, a, b, condition, y):  # type: ignore[no-untyped-def]
+    start, stop = first * _BLOCK, last * _BLOCK
+    xs, zs, cs, ys = a[start:stop], b[start:stop], condition[start:stop], y[start:stop]
+    for i in range(len(xs)):
+        x, z = xs[i], zs[i]  # both are read: a branch would keep the loop from vector code
+        ys[i] = x if cs[i] else z
+
+
+@kernel()
+def _keep(first, last, a, number, condition, wanted, y):  # type: ignore[no-untyped-def]
+    start, stop = first * _BLOCK, last * _BLOCK
+    xs, cs, ys = a[start:stop], condition[start:stop], y[start:stop]
+    for i in range(len(xs)):
+        x = xs[i]
+        ys[i] = x if cs[i] == wanted else number
 
 
 @functools.cache
@@ -62,3 +80,16 @@ def gradient(name: str, g: Any, saved: Any, p: float = 0.0, q: float = 0.0) -> A
     flat = (a.reshape(-1) for a in (g, saved, dx))
     _compiled(_gradients, f"{name}_slope")(-(-g.size // _BLOCK), *flat, number(p), number(q))
     return dx
+
+
+def choose(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`; one of them may be a number of the dtype."""
+    array = a if isinstance(a, np.ndarray) else b
+    y = np.empty(array.shape, array.dtype)
+    blocks, cs, out = -(-y.size // _BLOCK), condition.reshape(-1), y.reshape(-1)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        _choose(blocks, a.reshape(-1), b.reshape(-1), cs, out)
+    else:
+        wanted = array is a
+        _keep(blocks, array.reshape(-1), b if wanted else a, cs, wanted, out)
+    return y

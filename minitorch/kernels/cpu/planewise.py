@@ -65,9 +65,9 @@ def _correlate(first, last, x, w, bias, y, sizes, bands, shifts, elements, moves
                     band, to = bands[b], t * s.all_lines + bands[b].to
                     terms = band.taps * (of_chunk + 1)
                     for q in range(0, band.count, tile):
+                        at, end, adds = band.at + q, to + q, before > 0
                         sum_over_taps(
-                            *(buffer, band.at + q, shifts, band.first, terms),
-                            *(factors, start, lines, to + q, before > 0),
+                            buffer, at, shifts, band.first, terms, factors, start, lines, end, adds
                         )
                     if k == s.sources - 1 and band.complete:
                         begin = (image * s.targets + target) * s.target + band.place

@@ -24,7 +24,7 @@ def _square(x, least):  # type: ignore[no-untyped-def]
 
 def _squares(first, last, x, out):  # type: ignore[no-untyped-def]
     for i in range(first, last):
-        out[i] = _square(x[i], 4.0) + _square(-x[i], 1.0)
+        out[i] = _square(x[i], 4.0) + _square(-x[i], 1.0) + min(x[i], *(0.0, 4.0))
 
 
 def _without_pass_builder(patch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_bodies_run_where_numba_lacks_a_part(
     squares = kernel_module.Kernel(_squares)
     for workers in (0, 2):
         squares.share(workers, len(x), x, out)
-        expected = np.where(x < 4, 4, x * x) + np.where(-x < 1, 1, x * x)
+        expected = np.where(x < 4, 4, x * x) + np.where(-x < 1, 1, x * x) + np.minimum(x, 0)
         np.testing.assert_array_equal(out, expected)
 
 

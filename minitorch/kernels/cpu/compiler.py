@@ -28,6 +28,7 @@ from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.inline_closurecall import inline_closure_call
+from numba.core.ir_utils import get_definition, guard
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
@@ -100,7 +101,7 @@ class _Inline(InlineInlinables):
     def _do_work(
         self, state: Any, work_list: Any, block: Any, i: int, call: Any, worker: Any
     ) -> bool:
-        callee = getattr(state.func_ir.get_definition(call.func), "value", None)
+        callee = getattr(guard(get_definition, state.func_ir, call.func), "value", None)
         if getattr(callee, "targetoptions", {}).get("inline") != "always":
             return False
         options = {"work_list": work_list, "replace_freevars": False}

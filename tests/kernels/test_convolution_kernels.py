@@ -37,6 +37,7 @@ CASES = {
     "many pointwise weights, stride": (3, 640, (5, 7), 640, (1, 1), 2, 1, 1, 1),
     "depthwise": (5, 12, (14, 9), 12, (3, 3), 1, 1, 1, 12),
     "depthwise stride": (3, 12, (15, 18), 12, (5, 3), (2, 3), 2, 1, 12),
+    "depthwise stride, odd lines": (3, 12, (18, 15), 12, (3, 3), 2, 1, 1, 12),
     "depthwise multiplier": (2, 12, (11, 13), 36, (3, 4), 2, 1, 1, 12),
     "depthwise dilation": (2, 12, (17, 15), 12, (3, 2), (1, 2), 2, (2, 3), 12),
     "depthwise stride beyond the window": (2, 12, (12, 13), 12, (2, 2), 3, 0, 1, 12),

@@ -30,7 +30,7 @@ def _put(lines, source, y, to, band, s):  # type: ignore[no-untyped-def]
             copy(lines, source, y, to, band.width)
             done = band.width
         elif s.beside == 2:
-            while done + lanes <= band.width:
+            while done + lanes <= band.width - (band.wider < 2):
                 put_pairs(lines, source + done, source + s.lines + done, y, to + 2 * done)
                 done += lanes
         for p in range(s.beside):

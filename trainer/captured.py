@@ -23,7 +23,8 @@ def captured_step(trainer: Trainer) -> Callable[..., Any]:
     """What the loop calls in place of `training_step`; it is made once a run.
 
     Zeroing, clipping, the update, schedules, logging and all hooks stay where they are. A step
-    that uses batch_idx is a break: it means another number in every batch.
+    that uses batch_idx is a break: it means another number in every batch. Loggers get the number
+    of recordings and of reasons for breaks whenever one is added.
     """
     from minitorch.capture import Captured, CaptureWarning
 
@@ -34,6 +35,14 @@ def captured_step(trainer: Trainer) -> Callable[..., Any]:
             trainer.checks.warn(CHECK, text.replace("compile:", "Trainer(compile=True):", 1))
         else:
             warnings.warn(text, CaptureWarning, stacklevel=3)
+
+    def counted(counts: Any) -> None:
+        values = {
+            "compile/recordings": counts.recordings,
+            "compile/breaks": len(counts.breaks),
+            "epoch": trainer.current_epoch,
+        }
+        trainer.logger_group.log_metrics(values, trainer.global_step)
 
     if inspect.isgeneratorfunction(step):
         report(
@@ -55,6 +64,7 @@ def captured_step(trainer: Trainer) -> Callable[..., Any]:
         roots=[("the module", trainer.module), ("training_step", step)],
         report=report,
         ignored=1 if takes_index else None,
+        counted=counted,
     )
 
 

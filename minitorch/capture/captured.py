@@ -71,6 +71,7 @@ class Captured:
         report: Is told of a break or of too many recordings: `report(text)`.
         budget: Recordings at most; what fits none of them runs eagerly then.
         ignored: The function looks at no positional argument from this number on.
+        counted: Is told of `counts` when it was recorded, or broke for a new reason.
 
     Attributes:
         counts: What became of its calls.
@@ -86,6 +87,7 @@ class Captured:
         report: Callable[[str], None] | None = None,
         budget: int = BUDGET,
         ignored: int | None = None,
+        counted: Callable[[Counts], None] | None = None,
     ) -> None:
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
@@ -95,6 +97,7 @@ class Captured:
         self.counts = Counts()
         self._report = report or _warn
         self._ignored = ignored
+        self._counted = counted or (lambda counts: None)
         self._codes: dict[Any, Any] = {}
         self._recordings: dict[Any, list[Recording]] = {}
         self._broken: dict[Any, tuple[str, str]] = {}
@@ -226,6 +229,7 @@ class Captured:
         self.counts.recordings += 1
         self._recordings.setdefault(key, []).insert(0, recording)
         self._last = key
+        self._counted(self.counts)
 
     def _proven(
         self, key: Any, recording: Recording, args: Any, kwargs: Any, tensors: list[Any]
@@ -267,6 +271,7 @@ class Captured:
                 "away."
             )
         if first:
+            self._counted(self.counts)
             self._report(
                 f"compile: a captured step must do the same in every call. {self.name} runs "
                 f"eagerly, because {text}, at {line}. Move that out of the step, or leave compile "

@@ -23,7 +23,7 @@ from ..ops.families import Binary, Comparison, Unary
 from ..ops.primitive import Op
 from .compare import alike
 from .gradient import grown
-from .lowering import Lowered, plan_of
+from .lowering import Lowered, lies_in_rows, plan_of
 from .program import reads, refs_in
 from .symbols import APPROXIMATE, Expression, Opaque, Symbol, constant, source, symbol, traced
 from .tape import Call, Ref, Tape
@@ -222,7 +222,7 @@ class Segment:
         array = self.tape.array_of(ref)
         if not isinstance(array, np.ndarray | np.generic):
             raise Opaque("no array")
-        if array.size >= LEAST and not array.flags.c_contiguous:
+        if not array.flags.c_contiguous and not lies_in_rows(array):
             raise Opaque("an array in another order")
         return source(ref.slot, array)
 
@@ -406,12 +406,18 @@ def kernel_of(tape: Tape, values: dict[int, Lowered], results: Sequence[int]) ->
     """
     chain: Any = load("chain")
     try:
-        plan, inputs, shape, order = plan_of(chain, values, results)
+        plan, inputs, shape, order = plan_of(
+            chain, values, results, lambda slot: tape.array_of(Ref(slot))
+        )
     except Opaque:
         return None
     sums = [np.shape(tape.array_of(Ref(slot))) for slot in order[len(plan.results) :]]
-    body = chain.Chain(plan, shape, sums)
     given = [tape.array_of(Ref(slot)) for slot in inputs]
+    strides = [None if a.flags.c_contiguous else a.strides for a in given]
+    try:
+        body = chain.Chain(plan, shape, sums, strides)
+    except RuntimeError:  # LLVM's, which has no others
+        return None
     got = body(*given)
     expected = [tape.array_of(Ref(slot)) for slot in order]
     exactly = not any(step.op in APPROXIMATE for step in plan.steps)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from .symbols import Expression, Opaque
 
@@ -91,7 +93,24 @@ def _aligned(shape: Sequence[int], outer: Sequence[int], axes: Axes) -> Axes:
     return tuple(None if n == 1 else axes[i + skipped] for i, n in enumerate(shape))
 
 
-def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> Any:
+def lies_in_rows(a: Any) -> bool:
+    """Whether an array lies in memory in the order of its axes, the last one without gaps."""
+    strides = [s for s, n in zip(a.strides, a.shape, strict=True) if n != 1]
+    return bool(strides) and strides[-1] == a.itemsize and strides == sorted(strides)[::-1]
+
+
+def _strides_of(a: Any, axes: Axes) -> dict[int, int]:
+    """For axes of what is passed over, how many numbers lie between neighbours in an array."""
+    pairs = zip(axes, a.strides, strict=True)
+    return {axis: stride // a.itemsize for axis, stride in pairs if axis is not None}
+
+
+def plan_of(
+    chain: Any,
+    values: dict[int, Lowered],
+    results: Sequence[int],
+    array_of: Callable[[int], Any],
+) -> Any:
     """A kernel's plan, the slots that it reads, the shape of results that are no sums, and the
     slots of all results in order.
 
@@ -99,6 +118,7 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
         chain: The module `kernels.cpu.chain`.
         values: What the slots hold.
         results: Those that are wanted.
+        array_of: What was in a slot.
 
     Raises:
         Opaque: It would be no quick loop.
@@ -110,11 +130,13 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
     sums = [slot for slot in results if values[slot].sums is not None]
     numbers = {slot: maker.value(values[slot].value, axes) for slot in (*plain, *sums)}
     real = [i for i, n in enumerate(shape) if n != 1]
-    has = [[axis in axes for axis in real] for _, axes in maker.inputs]
+    found = [_strides_of(np.asarray(array_of(slot)), axes) for slot, axes in maker.inputs]
+    rows = [[strides.get(axis, 0) for axis in real] for strides in found]
     along, cut = (values[sums[0]].sums if sums else None) or ("rows", None)
     groups: list[list[int]] = []
     for i, axis in enumerate(real):
-        together = groups and all(row[i] == row[i - 1] for row in has) and axis != cut
+        n = shape[axis]
+        together = groups and axis != cut and all(row[i - 1] == row[i] * n for row in rows)
         groups[-1].append(i) if together else groups.append([i])
     sizes = tuple(math.prod(shape[real[i]] for i in group) for group in groups)
     if not sizes or (len(sizes) > 1 and sizes[-1] < SHORT):
@@ -125,9 +147,11 @@ def plan_of(chain: Any, values: dict[int, Lowered], results: Sequence[int]) -> A
         raise Opaque("rows that are cut")
     if sums and along != "all" and real[groups[-1][0]] != min(axis for axis in real if axis >= cut):
         raise Opaque("sums of several axes")
+    if any(row[-1] > 1 for row in rows):
+        raise Opaque("numbers apart")
     inputs = tuple(
-        (kind, tuple(row[group[0]] for group in groups))
-        for (_, kind), row in zip(maker.inputs.values(), has, strict=True)
+        (kind, tuple(row[group[-1]] for group in groups))
+        for (_, kind), row in zip(maker.inputs.values(), rows, strict=True)
     )
     plan = chain.Plan(
         sizes,

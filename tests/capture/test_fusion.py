@@ -17,7 +17,7 @@ pytest.importorskip("numba", reason="without numba there are no kernels")
 
 from .test_same_numbers import PROGRAMS, trained
 
-ROWS, WIDTH = 96, 256  # more numbers than a kernel needs
+ROWS, WIDTH = 160, 256  # more numbers than a kernel needs
 
 
 def _rms_norm(x: Any, w: Any) -> Any:
@@ -34,6 +34,11 @@ def _huber(x: Any, y: Any) -> Any:
     return mt.where(d < 1, 0.5 * d * d, d - 0.5)
 
 
+def _gated(h: Any) -> Any:
+    a, b = h.chunk(2, dim=-1)
+    return a.abs() * b + a.clamp(min=0) * 0.5
+
+
 # A function of x, y and w, a row; and how many kernels it has, forward and backward.
 CHAINS: dict[str, tuple[Callable[..., Any], int, int, bool]] = {
     "residuals": (lambda x, y, w: ((x * 0.5 + y * 0.1) * 1.1 + x).square().sum(), 1, 1, True),
@@ -45,6 +50,7 @@ CHAINS: dict[str, tuple[Callable[..., Any], int, int, bool]] = {
     "clamped": (lambda x, y, w: (mt.maximum(x, y).clamp(-0.5, 0.9) * 2).sum(), 1, 1, True),
     "masked": (lambda x, y, w: (x.masked_fill(y > 0, 2.0) * y).sum(1).mean(), 1, 1, True),
     "product between": (lambda x, y, w: ((x * x + 1) @ (y * y - 1).T).mean(), 2, 1, True),
+    "halves": (lambda x, y, w: _gated(x * y).mean(), 1, 2, True),
     "activation": (lambda x, y, w: (x * mt.sigmoid(1.702 * x)).sum(), 1, 1, False),
     "physics": (lambda x, y, w: ((x * y).tanh() ** 2 - (-x.abs()).exp() * y).mean(), 1, 1, False),
     "entropy": (lambda x, y, w: (x.relu() - x * y + (-x.abs()).exp().log1p()).mean(), 1, 1, False),

@@ -55,7 +55,7 @@ def computed(op: str, arrays: list[np.ndarray], kind: str) -> np.ndarray:
     steps = [Step("input", (), a.dtype.char, i) for i, a in enumerate(arrays)]
     steps.append(Step(op, tuple(range(n)), kind))
     size = arrays[0].size
-    inputs = tuple((a.dtype.char, (True,)) for a in arrays)
+    inputs = tuple((a.dtype.char, (1,)) for a in arrays)
     out: np.ndarray = chain.Chain(Plan((size,), inputs, tuple(steps), (n,)), (size,))(*arrays)
     return out
 
@@ -103,23 +103,29 @@ def test_logic(op: str) -> None:
     np.testing.assert_array_equal(computed(op, bools, "?"), getattr(np, f"logical_{op}")(*bools))
 
 
-LAYOUTS = {  # sizes passed over, and which axes the second array has
-    "same": ((5000,), (True,)),
-    "row": ((37, 65), (False, True)),
-    "column": ((37, 65), (True, False)),
-    "number": ((7, 4100), (False, False)),
-    "middle": ((5, 6, 33), (True, False, True)),
-    "outer": ((5, 6, 33), (False, True, False)),
+LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    # sizes passed over, and the strides of the second array
+    "same": ((5000,), (1,)),
+    "row": ((37, 65), (0, 1)),
+    "column": ((37, 65), (1, 0)),
+    "number": ((7, 4100), (0, 0)),
+    "middle": ((5, 6, 33), (33, 0, 1)),
+    "outer": ((5, 6, 33), (0, 1, 0)),
+    "part of rows": ((37, 65), (80, 1)),
+    "part of both": ((5, 6, 33), (999, 40, 1)),
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_arrays_with_fewer_axes_are_repeated(layout: str) -> None:
-    sizes, present = LAYOUTS[layout]
+    sizes, strides = LAYOUTS[layout]
     rng = np.random.default_rng(2)
     a = rng.standard_normal(sizes).astype("f")
-    b = rng.standard_normal([n if p else 1 for n, p in zip(sizes, present, strict=True)])
-    b = b.astype("f")
+    size = 1 + sum(s * (n - 1) for s, n in zip(strides, sizes, strict=True))
+    numbers = rng.standard_normal(size).astype("f")
+    shape = [n if s else 1 for n, s in zip(sizes, strides, strict=True)]
+    apart = tuple(4 * s for s in strides)
+    b = np.ndarray(shape, "f", numbers, 0, apart)
     steps = (
         Step("input", (), "f", 0),
         Step("input", (), "f", 1),
@@ -127,8 +133,10 @@ def test_arrays_with_fewer_axes_are_repeated(layout: str) -> None:
         Step("mul", (0, 2), "f"),
         Step("gt", (0, 2), "?"),
     )
-    inputs = (("f", (True,) * len(sizes)), ("f", present))
-    out, more = chain.Chain(Plan(sizes, inputs, steps, (3, 4)), sizes)(a, b)
+    whole = tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
+    plan = Plan(sizes, (("f", whole), ("f", strides)), steps, (3, 4))
+    body = chain.Chain(plan, sizes, (), (None, None if b.flags.c_contiguous else b.strides))
+    out, more = body(a, b.copy() if layout == "part of rows" else b)
     np.testing.assert_array_equal(out, a * (b + b))
     np.testing.assert_array_equal(more, a > b + b)
 
@@ -136,7 +144,7 @@ def test_arrays_with_fewer_axes_are_repeated(layout: str) -> None:
 def test_arrays_in_another_order_and_numbers_are_taken() -> None:
     x = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     steps = (Step("input", (), "d", 0), Step("input", (), "d", 1), Step("mul", (0, 1), "d"))
-    plan = Plan((12,), (("d", (True,)), ("d", (False,))), steps, (2,))
+    plan = Plan((12,), (("d", (1,)), ("d", (0,))), steps, (2,))
     np.testing.assert_array_equal(chain.Chain(plan, (3, 4))(x, np.float64(3)), x * 3)
 
 
@@ -145,7 +153,7 @@ def test_arrays_in_another_order_and_numbers_are_taken() -> None:
 def test_sums_along_rows_have_the_bits_of_numpy(n: int, kind: str) -> None:
     x = np.random.default_rng(n).standard_normal((5, n)).astype(kind)
     steps = (Step("input", (), kind, 0), Step("mul", (0, 0), kind))
-    plan = Plan((5, n), ((kind, (True, True)),), steps, (1,), (1, 0))
+    plan = Plan((5, n), ((kind, (n, 1)),), steps, (1,), (1, 0))
     square, squares, total = chain.Chain(plan, (5, n), [(5, 1), (5,)])(x)
     np.testing.assert_array_equal(square, x * x)
     np.testing.assert_array_equal(squares, (x * x).sum(1, keepdims=True))
@@ -157,8 +165,9 @@ def test_sums_of_everything_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> No
     x = np.random.default_rng(0).standard_normal(sizes).astype("f")
     row = x[:1] if len(sizes) > 1 else x
     steps = (Step("input", (), "f", 0), Step("input", (), "f", 1), Step("mul", (0, 1), "f"))
-    has = (True,) if len(sizes) == 1 else (False, True)
-    plan = Plan(sizes, (("f", (True,) * len(sizes)), ("f", has)), steps, (), (2,), "all")
+    has = (1,) if len(sizes) == 1 else (0, 1)
+    whole = (1,) if len(sizes) == 1 else (sizes[1], 1)
+    plan = Plan(sizes, (("f", whole), ("f", has)), steps, (), (2,), "all")
     total = chain.Chain(plan, sizes, [()])(x, row)
     assert total == np.add.reduce((x * row).reshape(-1))
     assert total.shape == ()
@@ -167,7 +176,7 @@ def test_sums_of_everything_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> No
 @pytest.mark.parametrize("sizes", [(9, 64), (33, 100), (200, 13), (4, 5, 130)])
 def test_sums_of_columns_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(sizes).astype("f")
-    has = (True,) * len(sizes)
+    has = tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
     steps = (Step("input", (), "f", 0), Step("mul", (0, 0), "f"))
     plan = Plan(sizes, (("f", has),), steps, (1,), (1, 0), "columns")
     square, squares, total = chain.Chain(plan, sizes, [sizes[-1:], (1, sizes[-1])])(x)
@@ -180,7 +189,7 @@ def test_sums_of_columns_have_the_bits_of_numpy(sizes: tuple[int, ...]) -> None:
 def test_threads_do_not_change_the_bits() -> None:
     x = np.random.default_rng(0).standard_normal((300, 257)).astype("f")
     steps = (Step("input", (), "f", 0), Step("exp", (0,), "f"))
-    plan = Plan((300, 257), (("f", (True, True)),), steps, (1,), (1,))
+    plan = Plan((300, 257), (("f", (257, 1)),), steps, (1,), (1,))
     body = chain.Chain(plan, x.shape, [(300,)])
     before = threads.count()
     found = []

@@ -13,6 +13,7 @@ from minitorch import nn
 from minitorch.callbacks import Callback, ModelCheckpoint
 from minitorch.capture import CaptureWarning
 from minitorch.errors import ArgumentError, PitfallWarning, TrainerError
+from minitorch.loggers import Logger
 from minitorch.nn import functional as F
 from minitorch.trainer import TaskModule, Trainer
 
@@ -130,6 +131,44 @@ def test_resumed_run_is_the_same(tmp_path: Path) -> None:
     assert {k: v.tolist() for k, v in task.state_dict().items()} == whole[1]
 
 
+class Chains(Task):
+    """Elementwise work on arrays that are large enough for kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide = nn.Linear(4, 4096)
+        self.scale = nn.Parameter(mt.ones(4096))
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        h = self.wide(batch[0])
+        h = h * (self.scale + 1) - 0.5 * h.abs()
+        self.log("size", (h * h).mean())
+        return super().training_step(batch, batch_idx) + (h * h - h).mean()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gradient_clip_val": 0.1},
+        {"precision": "bf16-mixed", "accumulate_grad_batches": 2},
+    ],
+)
+def test_kernels_of_a_step_keep_the_run_as_it_is(options: dict[str, Any]) -> None:
+    pytest.importorskip("numba", reason="without numba there are no kernels")
+    history, weights, trainer = run(Chains, True, **options)
+    assert (history, weights) == run(Chains, False, **options)[:2]
+    captured: Any = trainer.plan.step
+    assert captured.counts.breaks == {}
+    assert captured.counts.recordings == 2
+    fused = [
+        call
+        for recordings in captured._recordings.values()
+        for call in recordings[0]._forwards
+        if type(call.body).__name__ == "Chain"
+    ]
+    assert fused
+
+
 class Freezes(Callback):
     """Changes what may be trained, and an attribute, between epochs."""
 
@@ -196,6 +235,33 @@ def test_breaks_name_the_line(kind: type[Task], text: str) -> None:
     silent = Trainer(max_epochs=2, compile=True, checks="off", enable_progress_bar=False)
     with pytest.warns(CaptureWarning, match=text):
         silent.fit(kind(), batches())
+
+
+class Remembers(Logger):
+    """Keeps what it is given."""
+
+    name, version = "remembers", 0
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, float]] = []
+
+    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+        if "compile/breaks" in metrics:
+            self.seen.append({**metrics, "step": step})
+
+
+@pytest.mark.parametrize(("kind", "recordings", "breaks"), [(Task, 2, 0), (AsksTrainer, 0, 1)])
+def test_loggers_get_the_counts(kind: Any, recordings: int, breaks: int) -> None:
+    logger = Remembers()
+    trainer = Trainer(
+        max_epochs=2, compile=True, enable_progress_bar=False, logger=logger, checks="off"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaptureWarning)
+        trainer.fit(kind(), batches())
+    last = logger.seen[-1]
+    assert (last["compile/recordings"], last["compile/breaks"]) == (recordings, breaks)
+    assert all(row["step"] <= 10 for row in logger.seen)
 
 
 class Yields(Task):

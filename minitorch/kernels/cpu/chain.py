@@ -32,17 +32,23 @@ def _call(first, last, words, code):  # type: ignore[no-untyped-def]
 
 
 class Chain:
-    """A compiled plan: gives the results, then the sums, for contiguous arrays."""
+    """A compiled plan: gives the results, then the sums, for arrays.
+
+    Args:
+        plan: What is computed.
+        shape: Of the results.
+        sums: Shapes of the sums.
+        strides: For each array its strides in bytes; None for one that is contiguous.
+    """
 
     def __init__(
-        self, plan: Plan, shape: tuple[int, ...], sums: Sequence[tuple[int, ...]] = ()
+        self,
+        plan: Plan,
+        shape: tuple[int, ...],
+        sums: Sequence[tuple[int, ...]] = (),
+        strides: Sequence[tuple[int, ...] | None] = (),
     ) -> None:
-        """
-        Args:
-            plan: What is computed.
-            shape: Of the results.
-            sums: Shapes of the sums.
-        """
+        self._strides = list(strides) or [None] * len(plan.inputs)
         self._outs = [(shape, np.dtype(plan.steps[i].kind)) for i in plan.results]
         self._size = int(np.prod(plan.sizes))
         rows = self._size // plan.sizes[-1]
@@ -63,8 +69,10 @@ class Chain:
     def __call__(self, *arrays: Any) -> Any:
         """The results and sums, a tuple if there are several."""
         given = [
-            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
-            for a in arrays
+            a
+            if type(a) is np.ndarray and (a.flags.c_contiguous if s is None else a.strides == s)
+            else _laid_out(a, s)
+            for a, s in zip(arrays, self._strides, strict=True)
         ]
         outs = [np.empty(shape, dtype) for shape, dtype in self._outs]
         count = len(self._tables[0]) - 1 if self._whole else 0
@@ -79,6 +87,16 @@ class Chain:
                 _total(a, pairs).reshape(s) for a, (s, _) in zip(outs[n:], self._sums, strict=True)
             ]
         return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def _laid_out(a: Any, strides: tuple[int, ...] | None) -> np.ndarray:
+    """A copy with these strides."""
+    if strides is None:
+        return np.asarray(a, order="C")
+    size = a.itemsize + sum(s * (n - 1) for s, n in zip(strides, a.shape, strict=True))
+    made = np.ndarray(a.shape, a.dtype, bytearray(size), 0, strides)
+    made[...] = a
+    return made
 
 
 @kernel()

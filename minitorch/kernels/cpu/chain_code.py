@@ -44,7 +44,8 @@ class Plan:
 
     Attributes:
         sizes: Of the axes that are passed over; the last one is the innermost loop.
-        inputs: For each array its type character, and whether it has each axis.
+        inputs: For each array its type character, and how many numbers lie between neighbours along
+            each axis: 0 where it has none, 0 or 1 along the last one.
         steps: Its values, each after those that it takes.
         results: Numbers of the steps that are stored for each element.
         sums: Numbers of the steps whose sums are stored.
@@ -52,7 +53,7 @@ class Plan:
     """
 
     sizes: tuple[int, ...]
-    inputs: tuple[tuple[str, tuple[bool, ...]], ...]
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     sums: tuple[int, ...] = ()
@@ -99,7 +100,7 @@ class Writer:
         found: list[bool] = []
         for step in self.plan.steps:
             if step.op == "input":
-                found.append(self.plan.inputs[step.value][1][-1])
+                found.append(self.plan.inputs[step.value][1][-1] != 0)
             else:
                 found.append(any(found[i] for i in step.args))
         return found
@@ -237,22 +238,20 @@ class Writer:
             row = b.sdiv(row, _I64(size))
         places = [row, *reversed(places)] if len(plan.sizes) > 1 else []
         self._starts = [
-            b.gep(pointer, [self._offset(present, places)])
-            for pointer, (_, present) in zip(self._inputs, plan.inputs, strict=True)
+            b.gep(pointer, [self._offset(strides, places)])
+            for pointer, (_, strides) in zip(self._inputs, plan.inputs, strict=True)
         ]
-        everywhere = (True,) * len(plan.sizes)
-        self._ends = [b.gep(p, [self._offset(everywhere, places)]) for p in self._results]
+        whole = [int(np.prod(plan.sizes[i + 1 :])) for i in range(len(plan.sizes))]
+        self._ends = [b.gep(p, [self._offset(whole, places)]) for p in self._results]
         self._uniform = self._values(Lanes(b, 1, self._fused), None, {})
 
-    def _offset(self, present: tuple[bool, ...], places: list[Any]) -> Any:
-        """How many numbers lie before a row of an array that has these axes."""
-        b, sizes = self._builder, self.plan.sizes
+    def _offset(self, strides: Sequence[int], places: list[Any]) -> Any:
+        """How many numbers lie before a row of an array."""
+        b = self._builder
         offset: Any = _I64(0)
-        stride = sizes[-1] if present[-1] else 1
-        for axis in reversed(range(len(places))):
-            if present[axis]:
-                offset = b.add(offset, b.mul(places[axis], _I64(stride)))
-                stride *= sizes[axis]
+        for stride, place in zip(strides, places, strict=False):
+            if stride:
+                offset = b.add(offset, b.mul(place, _I64(stride)))
         return offset
 
     def _values(self, lanes: Lanes, j: Any, known: dict[int, Number]) -> dict[int, Number]:

@@ -56,7 +56,7 @@ class _Unit:
     def __init__(self, number: int, call: Call, part: Lowered | None) -> None:
         self.calls = [number]
         self.parts = {} if part is None else {number: part}
-        self.shape = None if part is None else part.shape
+        self.shape: tuple[int, ...] = () if part is None else part.shape
         self.needs = set(reads(call)) | (set() if part is None else part.inputs)
         self.gives = {ref.slot for ref in refs_in(call.outs)}
         self.summed = set(self.gives) if part is not None and part.sums else set()
@@ -209,7 +209,9 @@ class Segment:
             if constant is not None and value.slot not in self.tape.fresh and not constant.ndim:
                 return constant
             known = self.expressions.get(value.slot)
-            if value.slot in self.cheap and _work(known) * SMALLER <= size:
+            if known is None or value.slot not in self.cheap:
+                return symbol(self._leaf(value))
+            if _work(known) * SMALLER <= size:
                 return symbol(known)
             return symbol(self._leaf(value))
         if isinstance(value, tuple | list):
@@ -302,7 +304,7 @@ class Segment:
 
     @staticmethod
     def _large(unit: _Unit) -> bool:
-        return unit.shape is not None and math.prod(unit.shape) >= LEAST
+        return math.prod(unit.shape) >= LEAST
 
     def _results(self, unit: _Unit) -> list[int]:
         """The slots that others need."""

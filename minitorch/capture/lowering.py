@@ -132,7 +132,7 @@ def plan_of(
     real = [i for i, n in enumerate(shape) if n != 1]
     found = [_strides_of(np.asarray(array_of(slot)), axes) for slot, axes in maker.inputs]
     rows = [[strides.get(axis, 0) for axis in real] for strides in found]
-    along, cut = (values[sums[0]].sums if sums else None) or ("rows", None)
+    along, cut = (values[sums[0]].sums if sums else None) or ("", len(shape))
     groups: list[list[int]] = []
     for i, axis in enumerate(real):
         n = shape[axis]
@@ -141,7 +141,7 @@ def plan_of(
     sizes = tuple(math.prod(shape[real[i]] for i in group) for group in groups)
     if not sizes or (len(sizes) > 1 and sizes[-1] < SHORT):
         raise Opaque("short rows")
-    if along == "rows" and cut is not None and cut <= real[0]:
+    if along == "rows" and cut <= real[0]:
         along = "all"
     if along == "all" and len(sizes) > 1 and sizes[-1] % 8:
         raise Opaque("rows that are cut")
@@ -159,7 +159,7 @@ def plan_of(
         tuple(maker.steps),
         tuple(numbers[slot] for slot in plain),
         tuple(numbers[slot] for slot in sums),
-        along,
+        along or "rows",
     )
     slots = [slot for slot, _ in maker.inputs]
     return plan, slots, shape, [*plain, *sums]

@@ -150,11 +150,11 @@ class Symbol(np.ndarray):
         """As of an array; the result may be `self`."""
         return symbol(_cast(_expression(self), np.dtype(dtype)))
 
-    def copy(self, *args: Any) -> Any:  # type: ignore[override]
+    def copy(self, *args: Any) -> Any:
         """As of an array."""
         return symbol(_expression(self))
 
-    def reshape(self, *shape: Any, **options: Any) -> Any:  # type: ignore[override]
+    def reshape(self, *shape: Any, **options: Any) -> Any:
         """Only axes of length 1 may come or go."""
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         made = np.ndarray.reshape(np.asarray(self), wanted).shape

@@ -17,10 +17,10 @@ import numpy as np
 
 from ..autograd.accumulation import sum_to
 from ..kernels import load
-from ..ops import reduction
 from ..ops.elementwise import DIV
 from ..ops.families import Binary, Comparison, Unary
 from ..ops.primitive import Op
+from ..ops.reduction import LONG, mean_arrays, sum_arrays
 from .compare import alike
 from .gradient import grown
 from .lowering import Lowered, lies_in_rows, plan_of
@@ -37,8 +37,6 @@ _MOST_ARRAYS = 12  # of a kernel
 _OWN_KERNELS = frozenset(("gelu", "gelu_tanh", "erf"))
 _PRIMITIVES = frozenset("where clone to expand dropout reshape unsqueeze squeeze sum mean".split())
 _HERE = Op.__module__.rpartition(".")[0]
-_LONG = reduction._LONG
-SUM, MEAN = reduction._sum_forward, reduction._mean_forward
 
 
 class _Unit:
@@ -168,7 +166,7 @@ class Segment:
         if not isinstance(out, np.ndarray | np.generic):
             return None
         try:
-            if call.body is SUM:
+            if call.body is sum_arrays:
                 return self._lowered_sum(call.args[0], call.kwargs["axes"])
             if call.body is sum_to:
                 return self._lowered_sum(call.args[0], _summed_axes(self.tape, *call.args))
@@ -198,7 +196,7 @@ class Segment:
             return None
         if math.prod(x.shape[axes[0] :]) == count:
             return Lowered(x, ("rows", axes[0]))
-        if math.prod(x.shape[: axes[-1] + 1]) == count < _LONG:
+        if math.prod(x.shape[: axes[-1] + 1]) == count < LONG:
             return Lowered(x, ("columns", axes[-1] + 1))
         return None
 
@@ -357,15 +355,15 @@ def without_means(tape: Tape, calls: Sequence[Call]) -> list[Call]:
 
 
 def _without_mean(tape: Tape, call: Call) -> list[Call]:
-    if call.body is not MEAN or not call.kwargs["count"]:
+    if call.body is not mean_arrays or not call.kwargs["count"]:
         return [call]
     a, options = tape.array_of(call.args[0]), dict(call.kwargs)
     count = options.pop("count")
     if a.dtype.char not in "fd" or a.size < LEAST:
         return [call]
-    total = tape.bind(np.asarray(SUM(a, **options)))
+    total = tape.bind(np.asarray(sum_arrays(a, **options)))
     return [
-        Call(SUM, call.args, options, total, convert="array", op=call.op),
+        Call(sum_arrays, call.args, options, total, convert="array", op=call.op),
         Call(np.true_divide, (total, a.dtype.type(count)), {}, call.outs, convert="array", op=DIV),
     ]
 

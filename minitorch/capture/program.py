@@ -124,13 +124,17 @@ def reads(call: Call) -> Iterable[int]:
     return (ref.slot for ref in refs_in((call.args, call.kwargs)))
 
 
+def makes(call: Call) -> Iterable[int]:
+    """The slots that a call fills."""
+    return (ref.slot for ref in refs_in(call.outs))
+
+
 def needed(calls: Sequence[Call], wanted: Iterable[int]) -> tuple[list[Call], set[int]]:
     """The calls that have an effect or lead to a wanted slot, and all slots that are read."""
     used = set(wanted)
     kept: list[Call] = []
     for call in reversed(calls):
-        makes = {ref.slot for ref in refs_in(call.outs)}
-        if call.kind == "pure" and not makes & used:
+        if call.kind == "pure" and used.isdisjoint(makes(call)):
             continue
         kept.append(call)
         used.update(reads(call))

@@ -8,11 +8,10 @@ costs more than computing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from .fusion import LEAST, SMALLER, Segment
 from .lowering import Lowered
-from .program import reads
+from .program import makes, reads
 from .symbols import APPROXIMATE
 from .tape import Call, Ref, Tape
 
@@ -43,13 +42,11 @@ class _Search:
         self._tape, self._calls, self._saved = tape, forwards, saved
         segment = Segment(tape, forwards, set())
         parts = [segment.lowered(call) for call in forwards]
-        self._made = {
-            ref: i for i, call in enumerate(forwards) for ref in _slots(call.outs) if call.outs
-        }
+        self._made = {slot: i for i, call in enumerate(forwards) for slot in makes(call)}
         self._parts: list[Lowered | None] = parts
         stored = set(exposed)
         for call, part in zip(forwards, parts, strict=True):
-            if part is None or _size(tape, call) < LEAST:
+            if part is None or max(map(self._count, makes(call)), default=0) < LEAST:
                 stored.update(reads(call))
         self._candidates = {
             slot for slot in saved if self._is_computed(slot) and slot not in stored
@@ -98,13 +95,3 @@ class _Search:
             return False
         numbers.add(i)
         return all(self._reaches(s, small, numbers) for s in reads(self._calls[i]))
-
-
-def _slots(outs: Any) -> list[int]:
-    from .program import refs_in
-
-    return [ref.slot for ref in refs_in(outs)]
-
-
-def _size(tape: Tape, call: Call) -> int:
-    return max((getattr(tape.array_of(Ref(s)), "size", 0) for s in _slots(call.outs)), default=0)

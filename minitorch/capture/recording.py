@@ -14,7 +14,7 @@ from ..ops.primitive import Tensor, edge_of, input_edge, version_of
 from .compare import alike
 from .fusion import fused, without_means
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
-from .program import Retreat, backward_of, forward_of, needed, reads, refs_in
+from .program import Retreat, backward_of, forward_of, makes, needed, reads
 from .recompute import recomputed
 from .region import hang, tensor_of
 from .state import State
@@ -215,7 +215,7 @@ class Recording:
             wanted = {slot for slot, _ in gradients if slot is not None}
             calls = self._fused_backward(tape, wanted, forward_slots)
             backwards[kind] = (calls, [seed_refs[i].slot for i in kind], gradients)
-            made = {ref.slot for call in calls for ref in refs_in(call.outs)}
+            made = {slot for call in calls for slot in makes(call)}
             every = {slot for call in calls for slot in reads(call)} | wanted
             saved |= {slot for slot in every - made if slot < forward_slots}
         plain = set(tape.constants) - tape.fresh

@@ -46,7 +46,7 @@ def widened(x: Any, dtype: Any) -> Any:
 
 # Numbers added one after the other from which that is done in float64: a float32 sum of a million
 # is wrong by a percent.
-_LONG = 1 << 15
+LONG = 1 << 15
 
 
 def _added_one_by_one(a: Any, axes: tuple[int, ...]) -> int:
@@ -63,12 +63,13 @@ def _added_one_by_one(a: Any, axes: tuple[int, ...]) -> int:
     return math.prod(a.shape[i] for i in axes) // together
 
 
-def _sum_forward(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> Any:
+def sum_arrays(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> Any:
+    """The body of the recorded `sum`."""
     if a.dtype in dtypes.HALF:
         a32 = a.astype(np.float32)
-        return _sum_forward(a32, axes=axes, keepdim=keepdim, shape=shape).astype(a.dtype)
+        return sum_arrays(a32, axes=axes, keepdim=keepdim, shape=shape).astype(a.dtype)
     if type(a) is np.ndarray:
-        if a.size >= _LONG and a.dtype == np.float32 and _added_one_by_one(a, axes) >= _LONG:
+        if a.size >= LONG and a.dtype == np.float32 and _added_one_by_one(a, axes) >= LONG:
             return a.sum(axis=axes, dtype=np.float64, keepdims=keepdim).astype(np.float32)
         return np.add.reduce(a, axis=axes, keepdims=keepdim)  # type: ignore[call-overload]
     return a.sum(axis=axes, keepdims=keepdim)
@@ -85,7 +86,7 @@ def _spread(g: Any, axes: tuple[int, ...], keepdim: bool, shape_: Any) -> Any:
 
 _SUM = Primitive(
     "sum",
-    _sum_forward,
+    sum_arrays,
     (lambda g, *, axes, keepdim, shape: _spread(g, axes, keepdim, shape),),
 )
 
@@ -132,8 +133,9 @@ def mean(
     return _MEAN(x, axes=axes, keepdim=keepdim, shape=a.shape, count=count)
 
 
-def _mean_forward(a: Any, *, axes: Any, keepdim: bool, shape: Any, count: int) -> Any:
-    total = _sum_forward(a, axes=axes, keepdim=keepdim, shape=shape)
+def mean_arrays(a: Any, *, axes: Any, keepdim: bool, shape: Any, count: int) -> Any:
+    """The body of the recorded `mean`; `count` numbers have one."""
+    total = sum_arrays(a, axes=axes, keepdim=keepdim, shape=shape)
     factor = a.dtype.type(count)
     if not count:
         return total * a.dtype.type(math.nan)
@@ -142,7 +144,7 @@ def _mean_forward(a: Any, *, axes: Any, keepdim: bool, shape: Any, count: int) -
 
 _MEAN = Primitive(
     "mean",
-    _mean_forward,
+    mean_arrays,
     (
         lambda g, *, axes, keepdim, shape, count: _spread(
             g / count if count else g, axes, keepdim, shape

@@ -187,6 +187,10 @@ def _plain_forward(name: str) -> Any:
     ) -> Any:
         xp = backend.namespace(x)
         y = product(x, w_ih.T, _both(b_ih, b_hh))
+        kernels = load_for("rnn", y, h0, w_hh, kinds="f", contiguous=True)
+        if kernels is not None:
+            y, h, old = kernels.forward(y, h0, w_hh, walk, name == "tanh")
+            return (y, h), (y, old)
         recurrent = xp.ascontiguousarray(w_hh.T)
         old = xp.empty_like(y)
         h = h0.copy()
@@ -209,6 +213,10 @@ def _plain_backward(name: str) -> Any:
         dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, w_hr: Any, *, walk: Walk
     ) -> Any:
         y, old = residuals
+        kernels = load_for("rnn", y, dh, w_hh, kinds="f", contiguous=True)
+        if kernels is not None:
+            da = kernels.backward(dy, dh, y, w_hh, walk, name == "tanh")
+            return da, da, old, dh, None, None
         da = 1 - y * y if name == "tanh" else (y > 0).astype(y.dtype)
         for _, s, e in walk:
             rows, d = e - s, da[s:e]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import os
@@ -103,24 +104,29 @@ def _own_cache() -> Iterator[None]:
     """Kernels defined here are kept in the user's cache folder, unless NUMBA_CACHE_DIR is set.
 
     Beside the sources they would outlive the package: an uninstalled one would leave a folder
-    that Python takes for it. What another way of compiling left is not looked at.
+    that Python takes for it. What other versions of this package left is not looked at: numba
+    itself notices changes of a body, but not of the functions that are called in it.
     """
     from numba import config
-
-    here = os.path.join(os.path.dirname(__file__), "cpu")
-    way = hashlib.sha256()
-    for name in ("compiler.py", "kernel.py", "team.py"):
-        with open(os.path.join(here, name), "rb") as file:
-            way.update(file.read())
 
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = before or os.path.join(root, "minitorch", "kernels")
-    config.CACHE_DIR = os.path.join(folder, way.hexdigest()[:8])  # type: ignore[attr-defined]
+    config.CACHE_DIR = os.path.join(folder, _version())  # type: ignore[attr-defined]
     try:
         yield
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _version() -> str:
+    """A name for what the sources of the kernels are."""
+    here, sources = os.path.join(os.path.dirname(__file__), "cpu"), hashlib.sha256()
+    for name in sorted(name for name in os.listdir(here) if name.endswith(".py")):
+        with open(os.path.join(here, name), "rb") as file:
+            sources.update(file.read())
+    return sources.hexdigest()[:8]
 
 
 def _has_layer(name: str) -> bool:

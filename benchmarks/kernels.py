@@ -11,20 +11,75 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 SECONDS, LEAST = 0.12, 3
 
 
-def programs(m: Any) -> dict[str, Callable[[], Any]]:
-    """For each kernel what is timed."""
-    F, nn = m.nn.functional, m.nn
-    m.manual_seed(0)
+Programs = dict[str, Callable[[], Any]]
+SQUARE, ROWS, IMAGES = (2048, 1024), (4096, 768), (32, 64, 32, 32)
 
-    def of(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[], Any]:
-        leaves = [m.randn(*shape).requires_grad_() for shape in shapes]
-        g = m.randn(*function(*leaves).shape)
-        return lambda: m.autograd.grad(function(*leaves), leaves, g)
+
+def gradients(m: Any, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[], Any]:
+    """A forward pass of `function` from tensors of these shapes, and all gradients."""
+    leaves = [m.randn(*shape).requires_grad_() for shape in shapes]
+    g = m.randn(*function(*leaves).shape)
+    return lambda: m.autograd.grad(function(*leaves), leaves, g)
+
+
+def rows_and_norms(m: Any) -> Programs:
+    """Softmax, losses, norms and embeddings."""
+    F, of = m.nn.functional, partial(gradients, m)
+    classes, words = m.arange(4096) % 1000, m.arange(8192) * 7919 % 5000
+    wide, tall = (768,), (64,)
+    return {
+        "softmax 4096×768": of(lambda x: x.softmax(1), ROWS),
+        "log_softmax 4096×768": of(lambda x: x.log_softmax(1), ROWS),
+        "cross_entropy 4096×1000": of(lambda x: F.cross_entropy(x, classes), (4096, 1000)),
+        "layer_norm 4096×768": of(lambda x, w, b: F.layer_norm(x, wide, w, b), ROWS, wide, wide),
+        "layer_norm without weights": of(lambda x: F.layer_norm(x, wide), ROWS),
+        "rms_norm 4096×768": of(lambda x, w: F.rms_norm(x, wide, w), ROWS, wide),
+        "batch_norm 32×64×32×32": of(
+            lambda x, w, b: F.batch_norm(x, None, None, w, b, True), IMAGES, tall, tall
+        ),
+        "group_norm, 8 groups": of(lambda x, w, b: F.group_norm(x, 8, w, b), IMAGES, tall, tall),
+        "instance_norm": of(lambda x: F.instance_norm(x), IMAGES),
+        "embedding 8192 of 5000×256": of(lambda w: F.embedding(words, w), (5000, 256)),
+    }
+
+
+def elementwise(m: Any) -> Programs:
+    """What is computed element by element, and sums."""
+    F, of = m.nn.functional, partial(gradients, m)
+    names = "relu gelu silu sigmoid tanh softplus elu leaky_relu hardswish mish logsigmoid".split()
+    return {
+        **{f"{name} 2048×1024": of(getattr(F, name), SQUARE) for name in names},
+        "gelu, tanh 2048×1024": of(lambda x: F.gelu(x, approximate="tanh"), SQUARE),
+        **{
+            f"{name} 2048×1024": of(getattr(m, name), SQUARE)
+            for name in ("exp", "erf", "log", "sqrt")
+        },
+        "dropout 2048×1024": of(lambda x: F.dropout(x, 0.1), SQUARE),
+        "rand 2048×1024": lambda: m.rand(*SQUARE),
+        "x + y 2048×1024": of(lambda x, y: x + y, SQUARE, SQUARE),
+        "x · y 2048×1024": of(lambda x, y: x * y, SQUARE, SQUARE),
+        "x + row 2048×1024": of(lambda x, y: x + y, SQUARE, (1024,)),
+        "sum 2048×1024": of(lambda x: x.sum(), SQUARE),
+        "sum of columns": of(lambda x: x.sum(0), SQUARE),
+        "mean of rows": of(lambda x: x.mean(1), SQUARE),
+        "var of rows": of(lambda x: x.var(1), SQUARE),
+        "amax of rows": of(lambda x: x.amax(1), SQUARE),
+        "clamp 2048×1024": of(lambda x: x.clamp(-1, 1), SQUARE),
+        "where 2048×1024": of(lambda x, y: m.where(x > 0, x, y), SQUARE, SQUARE),
+        "norm 2048×1024": of(lambda x: x.norm(), SQUARE),
+    }
+
+
+def layers(m: Any) -> Programs:
+    """Products, attention, windows of images, recurrent layers and optimizers."""
+    F, nn, of = m.nn.functional, m.nn, partial(gradients, m)
+    heads = [(8, 8, 256, 64)] * 3
 
     def update(make: Callable[[Any], Any]) -> Callable[[], Any]:
         parameters = [nn.Parameter(m.randn(1000, 1000)) for _ in range(4)]
@@ -38,47 +93,9 @@ def programs(m: Any) -> dict[str, Callable[[], Any]]:
         g = m.randn(64, 32, 256)
         return lambda: m.autograd.grad(layer(leaves[0])[0], leaves, g)
 
-    square, rows, images = (2048, 1024), (4096, 768), (32, 64, 32, 32)
-    classes = m.arange(4096) % 1000
-    words = m.arange(8192) * 7919 % 5000
-    heads = [(8, 8, 256, 64)] * 3
-    wide, tall = (768,), (64,)
-    elementwise = (
-        "relu gelu silu sigmoid tanh softplus elu leaky_relu hardswish mish logsigmoid".split()
-    )
     return {
-        "softmax 4096×768": of(lambda x: x.softmax(1), rows),
-        "log_softmax 4096×768": of(lambda x: x.log_softmax(1), rows),
-        "cross_entropy 4096×1000": of(lambda x: F.cross_entropy(x, classes), (4096, 1000)),
-        "layer_norm 4096×768": of(lambda x, w, b: F.layer_norm(x, wide, w, b), rows, wide, wide),
-        "layer_norm without weights": of(lambda x: F.layer_norm(x, wide), rows),
-        "rms_norm 4096×768": of(lambda x, w: F.rms_norm(x, wide, w), rows, wide),
-        "batch_norm 32×64×32×32": of(
-            lambda x, w, b: F.batch_norm(x, None, None, w, b, True), images, tall, tall
-        ),
-        "group_norm, 8 groups": of(lambda x, w, b: F.group_norm(x, 8, w, b), images, tall, tall),
-        "instance_norm": of(lambda x: F.instance_norm(x), images),
-        **{f"{name} 2048×1024": of(getattr(F, name), square) for name in elementwise},
-        "gelu, tanh 2048×1024": of(lambda x: F.gelu(x, approximate="tanh"), square),
-        **{f"{name} 2048×1024": of(getattr(m, name), square) for name in ("exp", "erf")},
-        "log 2048×1024": of(lambda x: m.log(x), square),
-        "sqrt 2048×1024": of(lambda x: m.sqrt(x), square),
-        "dropout 2048×1024": of(lambda x: F.dropout(x, 0.1), square),
-        "rand 2048×1024": lambda: m.rand(*square),
-        "x + y 2048×1024": of(lambda x, y: x + y, square, square),
-        "x · y 2048×1024": of(lambda x, y: x * y, square, square),
-        "x + row 2048×1024": of(lambda x, y: x + y, square, (1024,)),
-        "sum 2048×1024": of(lambda x: x.sum(), square),
-        "sum of columns": of(lambda x: x.sum(0), square),
-        "mean of rows": of(lambda x: x.mean(1), square),
-        "var of rows": of(lambda x: x.var(1), square),
-        "amax of rows": of(lambda x: x.amax(1), square),
-        "clamp 2048×1024": of(lambda x: x.clamp(-1, 1), square),
-        "where 2048×1024": of(lambda x, y: m.where(x > 0, x, y), square, square),
-        "norm 2048×1024": of(lambda x: x.norm(), square),
-        "embedding 8192 of 5000×256": of(lambda w: F.embedding(words, w), (5000, 256)),
-        "max_pool2d 2": of(lambda x: F.max_pool2d(x, 2), images),
-        "avg_pool2d 2": of(lambda x: F.avg_pool2d(x, 2), images),
+        "max_pool2d 2": of(lambda x: F.max_pool2d(x, 2), IMAGES),
+        "avg_pool2d 2": of(lambda x: F.avg_pool2d(x, 2), IMAGES),
         "linear 2048×512×512": of(F.linear, (2048, 512), (512, 512), (512,)),
         "matmul 64×(128×64×128)": of(lambda a, b: a @ b, (64, 128, 64), (64, 64, 128)),
         "attention 8×8×256×64": of(
@@ -97,6 +114,12 @@ def programs(m: Any) -> dict[str, Callable[[], Any]]:
         "Adam, 4 million": update(lambda p: m.optim.Adam(p, lr=1e-3).step),
         "SGD, momentum, 4 million": update(lambda p: m.optim.SGD(p, lr=1e-3, momentum=0.9).step),
     }
+
+
+def programs(m: Any) -> Programs:
+    """For each kernel what is timed."""
+    m.manual_seed(0)
+    return rows_and_norms(m) | elementwise(m) | layers(m)
 
 
 def milliseconds(program: Callable[[], Any]) -> float:

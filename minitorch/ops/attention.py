@@ -77,7 +77,7 @@ def _softmax(xp: Any, scores: Any, bias: Any) -> Any:
     """The softmax of `scores + bias` in the memory of the scores or in new memory."""
     if bias is not None:
         scores += bias
-    kernels = load_for("norm", scores, contiguous=True)
+    kernels = load_for("softmax", scores, contiguous=True)
     if kernels is not None and (bias is None or bool((bias.max(axis=-1) > -math.inf).all())):
         return kernels.softmax(scores)
     top = scores.max(axis=-1, keepdims=True)

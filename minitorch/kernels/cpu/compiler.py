@@ -113,23 +113,23 @@ class _Library(codegen.JITCodeLibrary):
     """Optimises a module as a whole, once.
 
     Attributes:
-        loose: Whether sums may be reordered: LLVM makes vector code of the loops, and needs more
-            passes. Where it is written as vector code, unrolled loops would only be long.
+        written_out: Whether its inner loops are vector code already. Else LLVM makes it of them,
+            and needs more passes for that; here unrolled loops would only be long.
     """
 
-    loose = False
+    written_out = False
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        if self.loose:
-            super()._optimize_functions(ll_module)
-        else:
+        if self.written_out:
             ll_module.data_layout = self._codegen._data_layout
+        else:
+            super()._optimize_functions(ll_module)
 
     def _optimize_final_module(self) -> None:
         options = binding.create_pipeline_tuning_options()
         options.speed_level = 3
         options.loop_vectorization, options.slp_vectorization = True, False
-        options.loop_unrolling = self.loose
+        options.loop_unrolling = not self.written_out
         builder = binding.create_pass_builder(self._codegen._tm, options)
         # Counts of references that cancel out go first: they would keep loops from vector code.
         first = binding.create_new_module_pass_manager()
@@ -223,8 +223,10 @@ class Lean(Compiler):
 
     Attributes:
         replaced: Passes that are taken instead of numba's.
+        written_out: See `_Library`.
     """
 
+    written_out = False
     replaced: dict[Any, Any] = {InlineInlinables: _Inline}
 
     def compile_extra(self, func: Any) -> Any:
@@ -235,7 +237,7 @@ class Lean(Compiler):
         if _has_pass_builder():
             name = self.state.func_id.func_qualname
             self.state.library = _Library(self.state.targetctx.codegen(), name)
-            self.state.library.loose = bool(self.state.flags.fastmath)
+            self.state.library.written_out = self.written_out
             self.state.library.enable_object_caching()
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
@@ -264,3 +266,9 @@ class BodyCompiler(Lean):
         self.state.flags.noalias = True
         self.state.flags.no_cfunc_wrapper = True
         return super().define_pipelines()
+
+
+class WrittenOutCompiler(BodyCompiler):
+    """For bodies whose inner loops are written as vector code (`vector.py`)."""
+
+    written_out = True

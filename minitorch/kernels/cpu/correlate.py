@@ -138,13 +138,13 @@ def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, position
                 _put(lines, y, s, place, l0, n, per, dense, places[f.positions :], columns)
 
 
-@kernel()
+@kernel(written_out=True)
 def _pack(first, last, w, packed, sizes, taps):  # type: ignore[no-untyped-def]
     for block in range(first, last):
         _pack_block(w, packed, block, sizes[0], taps)
 
 
-@kernel()
+@kernel(written_out=True)
 def _correlate(first, last, x, bias, y, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
     s = sizes[0]
     buffer = np.empty(s.together * s.channels * s.plane, np.float32)
@@ -233,7 +233,7 @@ def _finish_block(place, sums, dw, s):  # type: ignore[no-untyped-def]
                 dw[out + i * terms + k] = total[k * COLUMNS + i]
 
 
-@kernel()
+@kernel(written_out=True)
 def _weight_sums(first, last, x, g, sums, sizes, phases, positions, shifts):  # type: ignore[no-untyped-def]
     s, f = sizes[0], phases[0]
     buffer = np.empty(s.together * s.channels * s.plane, np.float32)
@@ -242,7 +242,7 @@ def _weight_sums(first, last, x, g, sums, sizes, phases, positions, shifts):  # 
         _weight_part(task, x, g, sums, sizes, buffer, lines, phases, positions, shifts)
 
 
-@kernel()
+@kernel(written_out=True)
 def _finish(first, last, sums, dw, sizes):  # type: ignore[no-untyped-def]
     for place in range(first, last):
         _finish_block(place, sums, dw, sizes[0])

@@ -17,7 +17,7 @@ from numba import njit
 
 from .. import threads
 from . import team
-from .compiler import BodyCompiler
+from .compiler import BodyCompiler, WrittenOutCompiler
 
 # Elements of the first argument from which a second thread pays; waking one costs microseconds.
 PARALLEL_FROM = 32768
@@ -37,11 +37,16 @@ class Kernel:
             depend on which others are worked on with it. Its first argument after these two is
             an array, whose size tells the work.
         fastmath: Which liberties the compiler takes.
+        written_out: Whether the inner loops are vector code already (`vector.py`), so that the
+            compiler need not look for it.
     """
 
-    def __init__(self, body: Callable[..., None], fastmath: Iterable[str] = ()) -> None:
+    def __init__(
+        self, body: Callable[..., None], fastmath: Iterable[str] = (), written_out: bool = False
+    ) -> None:
         options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-        options |= {"fastmath": set(fastmath) or False, "pipeline_class": BodyCompiler}
+        options["fastmath"] = set(fastmath) or False
+        options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
         self.body = body
         self._entry: Any = njit(**options)(body)
 
@@ -55,9 +60,11 @@ class Kernel:
         self._entry(items, team.of(workers), *args)
 
 
-def kernel(*, fastmath: Iterable[str] = ()) -> Callable[[Callable[..., None]], Kernel]:
+def kernel(
+    *, fastmath: Iterable[str] = (), written_out: bool = False
+) -> Callable[[Callable[..., None]], Kernel]:
     """Decorator for the body of a Kernel."""
-    return lambda body: Kernel(body, fastmath)
+    return lambda body: Kernel(body, fastmath, written_out)
 
 
 def inlined(body: Callable[..., Any]) -> Any:

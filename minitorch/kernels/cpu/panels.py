@@ -159,7 +159,7 @@ def _block(s, item, panels, lefts):  # type: ignore[no-untyped-def]
 _room = stack(_HIGH // ROWS * (_MOST_TERMS * ROWS + _GAP))
 
 
-@kernel()
+@kernel(written_out=True)
 def _work(first, last, jobs, packed, copying):  # type: ignore[no-untyped-def]
     lefts, panels = _room(), packed.ctypes.data
     for item in range(first, last):

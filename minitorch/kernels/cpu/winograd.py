@@ -143,7 +143,7 @@ def _spread_rows(x, spread, s, first, last, base, of_gradient):  # type: ignore[
                     )
 
 
-@kernel()
+@kernel(written_out=True)
 def _pack(first, last, w, packed, sizes):  # type: ignore[no-untyped-def]
     """packed[i·6 + j, panel, c, :] of w: 16 columns for each channel of some panels."""
     s = sizes[0]
@@ -215,7 +215,7 @@ def _gather_rows(products, bias, y, flaws, s, first, last, base):  # type: ignor
             _put(lines, turned, y, s, image, row, column, min(LANES, s.columns - column))
 
 
-@kernel()
+@kernel(written_out=True)
 def _convolve_items(first, last, x, bias, y, packed, flaws, spread, products, sizes, rows, terms):  # type: ignore[no-untyped-def]
     """A step for some rows of tiles or some of the 36 places, or all steps for some rows."""
     s = sizes[0]
@@ -252,7 +252,7 @@ def _sum(spread, gradient, sums, at, s, rows, terms, first, last, tiles, add):  
                     multiply_tile(a, terms, c, rows, k, count, gradient, b_at, sums, out, more)
 
 
-@kernel()
+@kernel(written_out=True)
 def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms):  # type: ignore[no-untyped-def]
     """A step for some rows of tiles or some of the 36 places, or all steps for some blocks."""
     s, base, at = sizes[0], sizes[0].first_row, 0
@@ -278,7 +278,7 @@ def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms)
                 _sum(spread, gradient, sums, at, s, rows, terms, place, to, tiles, add)
 
 
-@kernel()
+@kernel(written_out=True)
 def _gather_weights(first, last, sums, dw, sizes):  # type: ignore[no-untyped-def]
     """The gradient of the weights of some channels, 16 columns at a time: Gᵀ s G."""
     s = sizes[0]

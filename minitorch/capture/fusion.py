@@ -24,7 +24,7 @@ from ..ops.reduction import LONG, mean_arrays, sum_arrays
 from .compare import alike
 from .gradient import grown
 from .lowering import Lowered, lies_in_rows, plan_of
-from .program import reads, refs_in
+from .program import makes, reads
 from .symbols import APPROXIMATE, Expression, Opaque, Symbol, constant, source, symbol, traced
 from .tape import Call, Ref, Tape
 
@@ -36,7 +36,7 @@ _MOST_ARRAYS = 12  # of a kernel
 # Whose plain bodies are others than those that run on large arrays.
 _OWN_KERNELS = frozenset(("gelu", "gelu_tanh", "erf"))
 _PRIMITIVES = frozenset("where clone to expand dropout reshape unsqueeze squeeze sum mean".split())
-_HERE = Op.__module__.rpartition(".")[0]
+_OPS = Op.__module__.rpartition(".")[0]
 
 
 class _Unit:
@@ -56,10 +56,10 @@ class _Unit:
         self.parts = {} if part is None else {number: part}
         self.shape: tuple[int, ...] = () if part is None else part.shape
         self.needs = set(reads(call)) | (set() if part is None else part.inputs)
-        self.gives = {ref.slot for ref in refs_in(call.outs)}
+        self.gives = set(makes(call))
         self.summed = set(self.gives) if part is not None and part.sums else set()
 
-    def joined(self, other: _Unit) -> None:
+    def absorb(self, other: _Unit) -> None:
         """Takes the calls of another one."""
         self.calls = sorted(self.calls + other.calls)
         self.parts |= other.parts
@@ -144,8 +144,8 @@ class Segment:
         """One call, or one for each way to pass over the arrays; none if it cannot be."""
         values: dict[int, Lowered] = {}
         for i, part in unit.parts.items():
-            (ref,) = refs_in(self.calls[i].outs)
-            values[ref.slot] = part
+            (slot,) = makes(self.calls[i])
+            values[slot] = part
         ways: dict[Any, list[int]] = {}
         for slot in self._results(unit):
             ways.setdefault(values[slot].sums, []).append(slot)
@@ -266,11 +266,11 @@ class Segment:
             return a is b
         if a.summed & b.needs or b.summed & a.needs:
             return False
-        if len([s for s in a.needs | b.needs if self._count(s) >= LEAST]) > _MOST_ARRAYS:
+        if len([s for s in a.needs | b.needs if self.tape.size_of(s) >= LEAST]) > _MOST_ARRAYS:
             return False
         if self._leads(a, b, directly=False) or self._leads(b, a, directly=False):
             return False
-        a.joined(b)
+        a.absorb(b)
         for slot in b.gives:
             self._owner[slot] = a
         for number in b.calls:
@@ -290,12 +290,9 @@ class Segment:
         for i, b in enumerate(groups):
             for a in groups[:i]:
                 a, mine = self._place[a.calls[0]], self._place[b.calls[0]]
-                shared = [s for s in a.needs & mine.needs if self._count(s) >= LEAST]
+                shared = [s for s in a.needs & mine.needs if self.tape.size_of(s) >= LEAST]
                 if shared and len(self._arrays(a) | self._arrays(mine)) <= _MOST_ARRAYS:
                     self._join(a, mine)
-
-    def _count(self, slot: int) -> int:
-        return int(getattr(self.tape.array_of(Ref(slot)), "size", 0))
 
     def _arrays(self, unit: _Unit) -> set[int]:
         return unit.needs | set(self._results(unit))
@@ -385,7 +382,7 @@ def _is_elementwise(op: Any) -> bool:
     """Whether bodies and rules of an operation may be (sums are where rules spread gradients)."""
     if isinstance(op, Unary | Binary | Comparison):
         return op.name not in _OWN_KERNELS
-    return isinstance(op, Op) and op.name in _PRIMITIVES and type(op).__module__.startswith(_HERE)
+    return isinstance(op, Op) and op.name in _PRIMITIVES and type(op).__module__.startswith(_OPS)
 
 
 def _work(x: Expression) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,14 +105,29 @@ def _strides_of(a: Any, axes: Axes) -> dict[int, int]:
     return {axis: stride // a.itemsize for axis, stride in pairs if axis is not None}
 
 
+class Planned(NamedTuple):
+    """A plan, and what it is applied to.
+
+    Attributes:
+        plan: `chain.Plan`.
+        inputs: The slots that it reads.
+        shape: Of the results that are no sums.
+        results: The slots of all results, sums last.
+    """
+
+    plan: Any
+    inputs: list[int]
+    shape: tuple[int, ...]
+    results: list[int]
+
+
 def plan_of(
     chain: Any,
     values: dict[int, Lowered],
     results: Sequence[int],
     array_of: Callable[[int], Any],
-) -> Any:
-    """A kernel's plan, the slots that it reads, the shape of results that are no sums, and the
-    slots of all results in order.
+) -> Planned:
+    """The plan of one kernel for several values.
 
     Args:
         chain: The module `kernels.cpu.chain`.
@@ -143,7 +158,7 @@ def plan_of(
         raise Opaque("short rows")
     if along == "rows" and cut <= real[0]:
         along = "all"
-    if along == "all" and len(sizes) > 1 and sizes[-1] % 8:
+    if along == "all" and len(sizes) > 1 and sizes[-1] % chain.LANES:
         raise Opaque("rows that are cut")
     if sums and along != "all" and real[groups[-1][0]] != min(axis for axis in real if axis >= cut):
         raise Opaque("sums of several axes")
@@ -162,4 +177,4 @@ def plan_of(
         along or "rows",
     )
     slots = [slot for slot, _ in maker.inputs]
-    return plan, slots, shape, [*plain, *sums]
+    return Planned(plan, slots, shape, [*plain, *sums])

@@ -13,7 +13,7 @@ from .fusion import LEAST, SMALLER, Segment
 from .lowering import Lowered
 from .program import makes, reads
 from .symbols import APPROXIMATE
-from .tape import Call, Ref, Tape
+from .tape import Call, Tape
 
 _MOST_STEPS = 12  # of what is computed again for one value
 _SLOW = 5  # steps that a function such as exp is worth
@@ -46,7 +46,7 @@ class _Search:
         self._parts: list[Lowered | None] = parts
         stored = set(exposed)
         for call, part in zip(forwards, parts, strict=True):
-            if part is None or max(map(self._count, makes(call)), default=0) < LEAST:
+            if part is None or max(map(tape.size_of, makes(call)), default=0) < LEAST:
                 stored.update(reads(call))
         self._candidates = {
             slot for slot in saved if self._is_computed(slot) and slot not in stored
@@ -67,19 +67,16 @@ class _Search:
     def _calls_for(self, slot: int) -> set[int] | None:
         """The numbers of the calls that a value takes; None if it is to be kept."""
         numbers: set[int] = set()
-        if not self._reaches(slot, self._count(slot) // SMALLER, numbers):
+        if not self._reaches(slot, self._tape.size_of(slot) // SMALLER, numbers):
             return None
         parts = [part for i in numbers if (part := self._parts[i]) is not None]
         steps = {id(x): x for part in parts for x in part.steps}.values()
         work = sum(_SLOW if x.op in APPROXIMATE else 1 for x in steps)
         return numbers if work <= _MOST_STEPS else None
 
-    def _count(self, slot: int) -> int:
-        return int(getattr(self._tape.array_of(Ref(slot)), "size", 0))
-
     def _is_computed(self, slot: int) -> bool:
         part = self._parts[self._made[slot]] if slot in self._made else None
-        return part is not None and part.sums is None and self._count(slot) >= LEAST
+        return part is not None and part.sums is None and self._tape.size_of(slot) >= LEAST
 
     def _reaches(self, slot: int, small: int, numbers: set[int]) -> bool:
         """Whether a value can be had from what is kept; `numbers` gets the calls that it takes."""
@@ -88,7 +85,7 @@ class _Search:
         i = self._made.get(slot)
         if i is None:
             return False  # somebody else's, who may change it in between
-        if self._count(slot) <= small:
+        if self._tape.size_of(slot) <= small:
             return True
         part = self._parts[i]
         if part is None or part.sums is not None:

@@ -148,6 +148,10 @@ class Tape:
         """What a value was in this run."""
         return self._keep[ref.slot]
 
+    def size_of(self, slot: int) -> int:
+        """How many elements the value of a slot had; 0 if it was no array."""
+        return int(getattr(self._keep[slot], "size", 0))
+
     def broken(self, reason: str, line: str | None = None) -> None:
         """Ends the recording."""
         if self.reason is None and threading.get_ident() == self.thread:

@@ -19,11 +19,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from .. import threads
-from .chain_code import BLOCK, STRIP, Plan, Step, Writer, leaves_of
+from .chain_code import BLOCK, LANES, STRIP, Plan, Step, Writer, leaves_of
 from .kernel import PARALLEL_FROM, kernel
-
-__all__ = ["Chain", "Plan", "Step"]
 from .team import call_piece
+
+__all__ = ["LANES", "Chain", "Plan", "Step"]
 
 
 @kernel()

@@ -14,7 +14,7 @@ from .team import PIECE_TYPE
 
 BLOCK = 4096  # numbers of a row that are worked on at once
 STRIP = 64  # columns that are summed at once
-_LANES = 8
+LANES = 8
 _LEAF = 128  # numbers that NumPy adds without splitting them
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 # Where an array object holds the address of its numbers: after what every object begins with.
@@ -79,6 +79,10 @@ def leaves_of(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(starts, np.int64), np.array(pairs, np.int64).reshape(-1, 2)
 
 
+def _bytes(kind: str) -> int:
+    return 1 if kind == "?" else 4 if kind in "fi" else 8
+
+
 class Writer:
     """Writes the instructions of a plan.
 
@@ -88,10 +92,11 @@ class Writer:
     """
 
     def __init__(self, plan: Plan, fused: bool) -> None:
-        self.plan, self._fused = plan, fused
+        self.plan = plan
         self._module = ir.Module("chain")
         self._function = ir.Function(self._module, PIECE_TYPE, "piece")
         self._builder = ir.IRBuilder(self._function.append_basic_block("entry"))
+        self._wide, self._one = (Lanes(self._builder, n, fused) for n in (LANES, 1))
         self._varying = self._which_vary()
         self._rows = int(np.prod(plan.sizes[:-1], dtype=np.int64))
 
@@ -135,8 +140,13 @@ class Writer:
         addresses = b.bitcast(words, _I64.as_pointer())
         held = b.add(b.load(b.gep(addresses, [_I64(i)])), _I64(_DATA))
         start = b.load(b.inttoptr(held, _I64.as_pointer()))
-        scalar = _I8 if kind == "?" else Lanes(b, 1, False).type_of(kind)
+        scalar = _I8 if kind == "?" else self._one.type_of(kind)
         return b.inttoptr(start, scalar.as_pointer())
+
+    def _middle(self, start: Any, stop: Any) -> Any:
+        """Where the whole vectors between two places end."""
+        b = self._builder
+        return b.add(start, b.and_(b.sub(stop, start), _I64(-LANES)))
 
     def _loop(self, first: Any, last: Any, step: int, values: Sequence[Any] = ()) -> _Loop:
         return _Loop(self._builder, first, last, step, values)
@@ -174,7 +184,7 @@ class Writer:
             rooms = []
             for i in plan.sums:
                 with b.goto_entry_block():
-                    kind = Lanes(b, 1, False).type_of(plan.steps[i].kind)
+                    kind = self._one.type_of(plan.steps[i].kind)
                     rooms.append(b.alloca(kind, count))
             with self._loop(_I64(0), _I64(count), 1) as leaf:
                 for room, total in zip(rooms, self._leaf(leaf), strict=True):
@@ -197,21 +207,20 @@ class Writer:
         start = b.mul(item, _I64(STRIP))
         stop = b.add(start, _I64(STRIP))
         stop = b.select(b.icmp_signed("<", stop, _I64(n)), stop, _I64(n))
-        middle = b.add(start, b.and_(b.sub(stop, start), _I64(-_LANES)))
-        wide, one = Lanes(b, _LANES, self._fused), Lanes(b, 1, self._fused)
+        middle = self._middle(start, stop)
         kinds = [plan.steps[i].kind for i in plan.sums]
         with b.goto_entry_block():
-            rooms = [b.alloca(one.type_of(kind), STRIP) for kind in kinds]
+            rooms = [b.alloca(self._one.type_of(kind), STRIP) for kind in kinds]
         for room, kind in zip(rooms, kinds, strict=True):
             with self._loop(_I64(0), _I64(STRIP), 1) as j:
-                b.store(one.constant(-0.0, kind).value, b.gep(room, [j]))
+                b.store(self._one.constant(-0.0, kind).value, b.gep(room, [j]))
 
         def add(low: Any, high: Any, lanes: Lanes) -> None:
             with self._loop(low, high, lanes.count) as j:
-                values = self._values(lanes, j, self._uniform)
+                values = self._values(lanes, j)
                 self._write(values, j, lanes)
                 for room, i in zip(rooms, plan.sums, strict=True):
-                    x = self._summand(values, i, lanes).value
+                    x = self._value(values, i, lanes).value
                     place = b.gep(room, [b.sub(j, start)])
                     place = b.bitcast(place, x.type.as_pointer())
                     total = b.load(place)
@@ -220,9 +229,9 @@ class Writer:
 
         with self._loop(_I64(0), _I64(self._rows), 1) as row:
             self._enter_row(row)
-            add(start, middle, wide)
-            if n % _LANES:
-                add(middle, stop, one)
+            add(start, middle, self._wide)
+            if n % LANES:
+                add(middle, stop, self._one)
         with self._loop(start, stop, 1) as j:
             for room, target in zip(rooms, self._sums, strict=True):
                 b.store(b.load(b.gep(room, [b.sub(j, start)])), b.gep(target, [j]))
@@ -243,7 +252,7 @@ class Writer:
         ]
         whole = [int(np.prod(plan.sizes[i + 1 :])) for i in range(len(plan.sizes))]
         self._ends = [b.gep(p, [self._offset(whole, places)]) for p in self._results]
-        self._uniform = self._values(Lanes(b, 1, self._fused), None, {})
+        self._uniform = self._values(self._one, None)
 
     def _offset(self, strides: Sequence[int], places: list[Any]) -> Any:
         """How many numbers lie before a row of an array."""
@@ -254,16 +263,9 @@ class Writer:
                 offset = b.add(offset, b.mul(place, _I64(stride)))
         return offset
 
-    def _values(self, lanes: Lanes, j: Any, known: dict[int, Number]) -> dict[int, Number]:
+    def _values(self, lanes: Lanes, j: Any) -> dict[int, Number]:
         """The steps' values at place j of the row; with None those that are the same in it."""
         found: dict[int, Number] = {}
-
-        def value(i: int) -> Number:
-            if i in found:
-                return found[i]
-            x = known[i]
-            found[i] = x if lanes.count == 1 else lanes.spread(x.kind, x.value)
-            return found[i]
 
         for i, step in enumerate(self.plan.steps):
             if self._varying[i] is (j is None):
@@ -273,35 +275,34 @@ class Writer:
             elif step.op == "constant":
                 found[i] = lanes.constant(step.value, step.kind)
             else:
-                found[i] = lanes.step(step.op, [value(a) for a in step.args], step.kind)
+                found[i] = lanes.step(
+                    step.op, [self._value(found, a, lanes) for a in step.args], step.kind
+                )
         return found
 
     def _pass(self, start: Any, stop: Any) -> None:
         """Computes and stores the results of part of a row."""
-        b = self._builder
-        wide, one = Lanes(b, _LANES, self._fused), Lanes(b, 1, self._fused)
-        middle = b.add(start, b.and_(b.sub(stop, start), _I64(-_LANES)))
-        with self._loop(start, middle, _LANES) as j:
-            self._write(self._values(wide, j, self._uniform), j, wide)
-        if self.plan.sizes[-1] % _LANES:
+        middle = self._middle(start, stop)
+        with self._loop(start, middle, LANES) as j:
+            self._write(self._values(self._wide, j), j, self._wide)
+        if self.plan.sizes[-1] % LANES:
             with self._loop(middle, stop, 1) as j:
-                self._write(self._values(one, j, self._uniform), j, one)
+                self._write(self._values(self._one, j), j, self._one)
 
     def _leaf(self, leaf: Any) -> list[Any]:
         """Stores the results of a leaf; its sums."""
         b, plan = self._builder, self.plan
         start, stop = (b.load(b.gep(self._table, [b.add(leaf, _I64(k))])) for k in (0, 1))
-        wide, one = Lanes(b, _LANES, self._fused), Lanes(b, 1, self._fused)
         kinds = [plan.steps[i].kind for i in plan.sums]
-        middle = b.add(start, b.and_(b.sub(stop, start), _I64(-_LANES)))
-        totals = [wide.constant(-0.0, kind).value for kind in kinds]
+        middle = self._middle(start, stop)
+        totals = [self._wide.constant(-0.0, kind).value for kind in kinds]
 
         def add(low: Any, high: Any, lanes: Lanes, totals: list[Any]) -> list[Any]:
             loop = self._loop(low, high, lanes.count, totals)
             with loop as j:
-                values = self._values(lanes, j, self._uniform)
+                values = self._values(lanes, j)
                 self._write(values, j, lanes)
-                more = [self._summand(values, i, lanes).value for i in plan.sums]
+                more = [self._value(values, i, lanes).value for i in plan.sums]
                 pairs = zip(loop.values, more, strict=True)
                 loop.next = [b.fadd(total, x) for total, x in pairs]
             return loop.values
@@ -316,24 +317,26 @@ class Writer:
                 low, high = b.sub(start, left), b.sub(stop, left)
                 low = b.select(b.icmp_signed("<", low, _I64(0)), _I64(0), low)
                 high = b.select(b.icmp_signed("<", n, high), n, high)
-                rows.next = add(low, high, wide, rows.values)
+                rows.next = add(low, high, self._wide, rows.values)
             totals = rows.values
         else:
             if plan.along == "all":
                 self._enter_row(_I64(0))
-            totals = add(start, middle, wide, totals)
+            totals = add(start, middle, self._wide, totals)
         totals = [self._folded(total) for total in totals]
-        return add(middle, stop, one, totals) if plan.sizes[-1] % _LANES else totals
+        return add(middle, stop, self._one, totals) if plan.sizes[-1] % LANES else totals
 
-    def _summand(self, values: dict[int, Number], i: int, lanes: Lanes) -> Number:
-        if i in values:
-            return values[i]
-        return lanes.spread(self._uniform[i].kind, self._uniform[i].value)
+    def _value(self, values: dict[int, Number], i: int, lanes: Lanes) -> Number:
+        """That of step i; what is the same along the row is put in each lane."""
+        if i not in values:
+            x = self._uniform[i]
+            values[i] = lanes.spread(x.kind, x.value)
+        return values[i]
 
     def _folded(self, vector: Any) -> Any:
         """((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))."""
         b = self._builder
-        parts = [b.extract_element(vector, _I32(i)) for i in range(_LANES)]
+        parts = [b.extract_element(vector, _I32(i)) for i in range(LANES)]
         while len(parts) > 1:
             parts = [b.fadd(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
         return parts[0]
@@ -347,7 +350,7 @@ class Writer:
         if lanes.count > 1:
             place = b.bitcast(place, ir.VectorType(scalar, lanes.count).as_pointer())
         loaded = b.load(place)
-        loaded.align = 1 if kind == "?" else 4 if kind in "fi" else 8
+        loaded.align = _bytes(kind)
         if kind != "?":
             return Number(lanes, kind, loaded)
         zero = ir.Constant(loaded.type, [0] * lanes.count if lanes.count > 1 else 0)
@@ -356,13 +359,13 @@ class Writer:
     def _write(self, values: dict[int, Number], j: Any, lanes: Lanes) -> None:
         b = self._builder
         for start, i in zip(self._ends, self.plan.results, strict=True):
-            x = self._summand(values, i, lanes)
+            x = self._value(values, i, lanes)
             value, kind = x.value, x.kind
             if kind == "?":
                 held = _I8 if lanes.count == 1 else ir.VectorType(_I8, lanes.count)
                 value = b.zext(value, held)
             place = b.bitcast(b.gep(start, [j]), value.type.as_pointer())
-            b.store(value, place).align = 1 if kind == "?" else 4 if kind in "fi" else 8
+            b.store(value, place).align = _bytes(kind)
 
 
 class _Loop:

@@ -2,7 +2,7 @@
 
 Arithmetic is that of NumPy to the last bit. Functions without a rule for their last bit are
 polynomials after range reduction, within 2 units in the last place; NaN and infinities come out as
-NumPy has them.
+NumPy has them. Kernels of numba have those of float32 in `scalars.py`.
 
 Source: S. L. Moshier, Cephes Mathematical Library, 1992 (expf, logf, tanhf, exp, log, tanh).
 """
@@ -34,6 +34,7 @@ class _Layout:
         bias: Of the exponent.
         shifter: Added to a small number, it leaves the nearest whole one in the lowest bits.
         tiny: The smallest number that is not subnormal.
+        lowest: Of the exponents of exp whose result is not 0, about.
         log2: ln 2 as a number with few bits, and what it lacks.
     """
 
@@ -50,6 +51,7 @@ _LAYOUTS = {
     "f": _Layout("i", 23, 127, -104.0, (0.693359375, -2.12194440e-4)),
     "d": _Layout("l", 52, 1023, -746.0, (6.93145751953125e-1, 1.42860682030941723212e-6)),
 }
+_LOG2 = (0.693359375, -2.121944400546905827679e-4)  # likewise, of log in both
 _EXP_F = (
     1.9875691500e-4,
     1.3981999507e-3,
@@ -386,9 +388,9 @@ def _log_of(lanes: Lanes, u: Number, near: Number | None) -> tuple[Number, Numbe
     else:
         tail = lanes.polynomial(f, _LOG_P) / lanes.polynomial(f, _LOG_Q)
     tail = tail * (f * square)
-    tail = lanes.multiply_add(n, -2.121944400546905827679e-4, tail)
+    tail = lanes.multiply_add(n, _LOG2[1], tail)
     tail = lanes.multiply_add(square, -0.5, tail)
-    return lanes.multiply_add(n, 0.693359375, f + tail), here
+    return lanes.multiply_add(n, _LOG2[0], f + tail), here
 
 
 def _at_ends(lanes: Lanes, u: Number, y: Number) -> Number:

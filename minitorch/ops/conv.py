@@ -85,7 +85,7 @@ def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
 
 
 def _add_patches(out: Any, cols: Any, window: Window, outputs: tuple[int, ...]) -> None:
-    """Adds patches to the images `out`, which are zero before."""
+    """Writes the sums of patches to the images `out`, which are zero before."""
     kernels = _kernels(out, window, outputs)
     if kernels is not None:
         kernels.add_patches(out, cols, window, *outputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .kernel import inlined, kernel
 from .memory import clear, copy
-from .taps import VECTOR_BYTES, take_pairs
+from .taps import VECTOR_BYTES, add_line, take_pairs
 
 
 @inlined
@@ -56,23 +56,25 @@ def _patches(begin, end, x, cols, sizes, downs, acrosses):  # type: ignore[no-un
 @kernel()
 def _add_patches(begin, end, out, cols, sizes, downs, acrosses):  # type: ignore[no-untyped-def]
     images, channels, height, width, high, wide, down, across = sizes
-    window = len(downs) * len(acrosses)
-    for plane in range(begin, end):
-        image, channel = plane // channels, plane % channels
+    window, size, one = len(downs) * len(acrosses), height * width, out.dtype.type(1)
+    plane = np.empty(size + VECTOR_BYTES // out.itemsize, out.dtype)
+    for item in range(begin, end):
+        image, channel = item // channels, item % channels
+        clear(plane, 0, size)
         for k in range(window):
             top, bottom, row = downs[k // len(acrosses)]
-            left, right, column = acrosses[k % len(acrosses)]
+            left, right, to = acrosses[k % len(acrosses)]
             source = ((channel * window + k) * images + image) * high * wide + top * wide + left
-            to = (plane * height + row) * width + column
+            to += row * width
             for _ in range(top, bottom):
                 if across == 1:
-                    for b in range(right - left):
-                        out[to + b] += cols[source + b]
+                    add_line(cols, source, right - left, one, plane, to, True)
                 else:
                     for b in range(right - left):
-                        out[to + b * across] += cols[source + b]
+                        plane[to + b * across] += cols[source + b]
                 source += wide
                 to += down * width
+        copy(plane, 0, out, item * size, size)
 
 
 def _ends(size: int, outputs: int, axis: tuple[int, ...]) -> list[tuple[int, int, int]]:
@@ -106,7 +108,7 @@ def patches(x: Any, window: Any, oh: int, ow: int) -> Any:
 
 
 def add_patches(out: Any, cols: Any, window: Any, oh: int, ow: int) -> None:
-    """Adds patches to the images `out`, in place."""
+    """Writes the sums of patches to the images `out`."""
     planes = out.shape[0] * out.shape[1]
     flat = np.ascontiguousarray(cols).reshape(-1)
     _add_patches(planes, out.reshape(-1), flat, *_tables(out.shape, window, (oh, ow)))

@@ -46,7 +46,7 @@ def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[in
     columns = _product(weight.reshape(len(weight), -1).T, _exchanged(g))
     if window == _POINT:
         return _exchanged(columns.reshape(c, n, *size)).reshape(n, c, *size)
-    dx = np.zeros((n, c, *size), np.float32)
+    dx = np.empty((n, c, *size), np.float32)
     add_patches(dx, columns, window, *outputs)
     return dx
 

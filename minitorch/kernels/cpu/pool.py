@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..plane_plan import pool_plan
-from .kernel import inlined, kernel
+from .kernel import FAST, inlined, kernel
 from .memory import copy
 from .planes import fill
 from .taps import BEST, VECTOR_BYTES, best_over_taps
@@ -42,7 +42,7 @@ def _max_pairs(first, last, x, y, winners):  # type: ignore[no-untyped-def]
                 place[b] = np.int32(0) if (v0 == top) | (v0 != v0) else k
 
 
-@kernel()
+@kernel(fastmath=FAST)
 def _spread_pairs(first, last, g, winners, dx):  # type: ignore[no-untyped-def]
     for p in range(first, last):
         for row in range(g.shape[1]):

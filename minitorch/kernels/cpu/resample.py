@@ -10,44 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 
 from .kernel import intrinsic, kernel
 from .memory import clear, copy
-from .taps import VECTOR_BYTES, Lanes
-from .vector import _INT32, _INT64, _at, _call, _index, _pointer, _repeat
-
-
-@intrinsic
-def _add_line(context, source, at, count, factor, line, add):  # type: ignore[no-untyped-def]
-    """line[i] (+)= factor · source[at + i] for i < count; what fills up the last vector is 0."""
-    n = types.int64
-    signature = types.void(source, n, n, source.dtype, line, types.boolean)
-
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
-        begin = _pointer(context, builder, kinds[0], args[0], args[1])
-        target = _pointer(context, builder, kinds[4], args[4], _INT64(0))
-        many, width = lanes.many(args[3]), _INT64(lanes.count)
-        name = f"llvm.masked.load.v{lanes.count}f{8 * lanes.itemsize}.p0"
-        places = ir.Constant(ir.VectorType(_INT64, lanes.count), list(range(lanes.count)))
-
-        def vector(i: Any, left: Any) -> list[Any]:
-            mask = builder.icmp_signed("<", places, lanes.many(left))
-            place = builder.bitcast(_at(builder, begin, i), lanes.kind.as_pointer())
-            given = [place, _INT32(lanes.itemsize), mask, lanes.zero]
-            numbers = _call(builder, name, lanes.kind, given)
-            end = _at(builder, target, i)
-            old = builder.select(args[5], lanes.load(end), lanes.zero)
-            lanes.store(lanes.plus_product(old, numbers, many), end)
-            return [builder.add(i, width), builder.sub(left, width)]
-
-        times = builder.sdiv(builder.add(args[2], _INT64(lanes.count - 1)), width)
-        _repeat(builder, times, [_INT64(0), args[2]], vector)
-        return context.get_dummy_value()
-
-    return signature, code
+from .taps import VECTOR_BYTES, Lanes, add_line
+from .vector import _INT32, _INT64, _at, _index, _pointer, _repeat
 
 
 @intrinsic
@@ -95,7 +63,7 @@ def _resample(first, last, x, y, sizes, starts, rows, factors, places, values): 
                 clear(line, 0, width)
             for e in range(starts[a], starts[a + 1]):
                 source = (p * height + rows[e]) * width
-                _add_line(x, source, width, factors[e], line, e > starts[a])
+                add_line(x, source, width, factors[e], line, 0, e > starts[a])
             for b in range(0, wide, lanes):
                 _sum_places(line, places, values, b, apart, terms, out)
             copy(out, 0, y, (p * high + a) * wide, wide)

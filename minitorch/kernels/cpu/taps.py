@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 
 from .kernel import intrinsic
-from .vector import _INT32, _INT64, _at, _index, _pointer, _repeat
+from .vector import _INT32, _INT64, _at, _call, _index, _pointer, _repeat
 
 VECTORS = 8  # of outputs
 TAPS = 9  # of a gradient
@@ -202,6 +202,40 @@ def put_pairs(context, source, at, other, out, to):  # type: ignore[no-untyped-d
             order = ir.Constant(ir.VectorType(_INT32, lanes.count), places)
             vector = builder.shuffle_vector(*both, order)
             lanes.store(vector, _at(builder, target, 2 * start))
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@intrinsic
+def add_line(context, source, at, count, factor, line, to, add):  # type: ignore[no-untyped-def]
+    """line[to + i] (+)= factor · source[at + i] for i < count.
+
+    The rest of the last vector is written as well: to zeros, or zeros are added.
+    """
+    n = types.int64
+    signature = types.void(source, n, n, source.dtype, line, n, types.boolean)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
+        begin = _pointer(context, builder, kinds[0], args[0], args[1])
+        target = _pointer(context, builder, kinds[4], args[4], args[5])
+        many, width = lanes.many(args[3]), _INT64(lanes.count)
+        name = f"llvm.masked.load.v{lanes.count}f{8 * lanes.itemsize}.p0"
+        places = ir.Constant(ir.VectorType(_INT64, lanes.count), list(range(lanes.count)))
+
+        def vector(i: Any, left: Any) -> list[Any]:
+            mask = builder.icmp_signed("<", places, lanes.many(left))
+            place = builder.bitcast(_at(builder, begin, i), lanes.kind.as_pointer())
+            given = [place, _INT32(lanes.itemsize), mask, lanes.zero]
+            numbers = _call(builder, name, lanes.kind, given)
+            end = _at(builder, target, i)
+            old = builder.select(args[6], lanes.load(end), lanes.zero)
+            lanes.store(lanes.plus_product(old, numbers, many), end)
+            return [builder.add(i, width), builder.sub(left, width)]
+
+        times = builder.sdiv(builder.add(args[2], _INT64(lanes.count - 1)), width)
+        _repeat(builder, times, [_INT64(0), args[2]], vector)
         return context.get_dummy_value()
 
     return signature, code

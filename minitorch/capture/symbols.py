@@ -290,9 +290,13 @@ def _clip(a: Any, low: Any = None, high: Any = None) -> Symbol:
             raise Opaque("clip of whole numbers by others")
     low = low if low is None else dtype.type(low)
     high = high if high is None else dtype.type(high)
-    out = a if low is None else np.maximum(a, low)
-    made: Symbol = out if high is None else np.minimum(out, high)
-    return made
+    if high is None:
+        out: Symbol = np.maximum(a, low)
+    elif low is None:
+        out = np.minimum(a, high)
+    else:  # of two zeros NumPy takes the bound, but with two bounds the number
+        out = np.minimum(high, np.maximum(low, a))
+    return out
 
 
 def _filled(number: int) -> Callable[..., Symbol]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,59 @@ def test_nan_and_infinities_come_out_as_without() -> None:
         got = captured(x, y)
     assert captured.counts.replays
     np.testing.assert_allclose(got.numpy(), step(x, y).numpy(), rtol=1e-6)
+
+
+# Functions of x and y whose results are zeros of either sign.
+ZEROS: dict[str, Callable[..., Any]] = {
+    "relu": lambda x, y: x.relu() + x.abs().neg().relu() * x,
+    "clamp": lambda x, y: mt.stack([x.clamp(min=0) * 1, x.clamp(max=0) * 1, x.clamp(0, 1) * 1]),
+    "maximum": lambda x, y: mt.maximum(x, y) * mt.maximum(y, x).abs(),
+    "minimum": lambda x, y: mt.minimum(x, y) * mt.minimum(y, x).abs(),
+    "positive": lambda x, y: mt.where(x < 0.05, 0.0, x) * 1,
+    "negative": lambda x, y: mt.where(x < 0.05, -0.0, x) * 1,
+    "rows": lambda x, y: (x * 1).sum(1),
+    "columns": lambda x, y: (x * 1).sum(0),
+    "all": lambda x, y: (x * 1).mean(),
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_zeros_have_the_sign_that_they_have_without(name: str) -> None:
+    captured = Captured(ZEROS[name])
+    mt.manual_seed(0)
+    for _ in range(4):
+        captured(mt.rand(ROWS, WIDTH) + 0.1, mt.rand(ROWS, WIDTH))
+    assert _kernels(_recording(captured)._forwards)
+    zero, mixed = mt.zeros(ROWS, WIDTH), mt.zeros(ROWS, WIDTH)
+    mixed[:, ::2] = -0.0
+    for x in (-zero, zero, mixed):
+        got, expected = captured(x, -x), ZEROS[name](x, -x)
+        np.testing.assert_array_equal(np.signbit(got.numpy()), np.signbit(expected.numpy()))
+    assert captured.counts.replays
+
+
+def test_kernels_outlive_those_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain: Any = fusion.load("chain")
+    few = functools.lru_cache(1)(chain._compiled.__wrapped__)
+    monkeypatch.setattr(chain, "_compiled", few)
+    x = mt.randn(ROWS, WIDTH)
+    for i in range(6):
+        captured = Captured(lambda x, i=i: x * 2 + i)
+        for _ in range(5):
+            got = captured(x)
+        assert _kernels(_recording(captured)._forwards)
+        np.testing.assert_array_equal(got.numpy(), x.numpy() * 2 + i)
+
+
+def test_a_kernel_may_read_nothing() -> None:
+    captured = Captured(lambda x: x[..., :1].expand(ROWS, WIDTH).floor().relu() * 1.5)
+    for _ in range(6):
+        x = mt.randn(ROWS, WIDTH).requires_grad_()
+        captured(x).sum().backward()
+        assert x.grad is not None
+        assert not x.grad.numpy().any()
+    assert captured.counts.replays
+    assert not captured.counts.breaks
 
 
 def test_without_kernels_nothing_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ class Chain:
             self._items = len(starts) - 1 if self._whole else rows
         else:
             self._items = rows * -(-plan.sizes[-1] // BLOCK)
-        self._engine, self._code = _compiled(plan)
+        self._engine, self._code = _compiled(plan, repr(plan))
 
     def __call__(self, *arrays: Any) -> Any:
         """The results and sums, a tuple if there are several."""
@@ -108,30 +108,32 @@ def _combine(first, last, sums, pairs):  # type: ignore[no-untyped-def]
 def _total(sums: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """The sum of the sums of leaves."""
     _combine.share(0, 1, sums, pairs)
-    return sums[:1].copy()
+    total: np.ndarray = sums[:1] + 0.0  # with which NumPy begins, also where all are -0.0
+    return total
 
 
 # ---- code ----------------------------------------------------------------------------------------
 
 
 @functools.cache
-def _machine() -> tuple[Any, bool]:
-    """The processor that code is made for, and whether it multiplies and adds at once."""
+def _processor() -> tuple[Any, str, bool]:
+    """What code is made for, its features, and whether it multiplies and adds at once."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
     target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=3, codemodel="jitdefault"
-    )
-    return machine, bool(features.get("fma")) or "x86" not in target.name
+    return target, features.flatten(), bool(features.get("fma")) or "x86" not in target.name
 
 
 @functools.lru_cache(512)
-def _compiled(plan: Plan) -> tuple[Any, int]:
-    """What keeps the machine code, and its address."""
-    machine, fused = _machine()
+def _compiled(plan: Plan, text: str) -> tuple[Any, int]:
+    """What keeps the machine code, and its address; plans of 0.0 and -0.0 differ by `text` only."""
+    target, features, fused = _processor()
     module = llvm.parse_assembly(Writer(plan, fused).text())
+    # An engine owns its machine and ends it, so that each has one of its own.
+    machine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault"
+    )
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine, engine.get_function_address("piece")

@@ -121,7 +121,7 @@ class Writer:
         n = len(plan.inputs)
         self._inputs, self._results = pointers[:n], pointers[n : n + len(plan.results)]
         self._sums = pointers[n + len(plan.results) :][: len(plan.sums)]
-        self._table, self._pairs = pointers[-2:]
+        self._table, self._pairs = pointers[-2:] if kinds[-2:] == ["l"] * 2 else (None, None)
         with self._loop(first, last, 1) as item:
             if plan.sums and plan.along == "columns":
                 self._strip(item)
@@ -198,7 +198,8 @@ class Writer:
                     b.store(b.fadd(b.load(place), b.load(b.gep(room, [other]))), place)
             totals = [b.load(room) for room in rooms]
         for target, total in zip(self._sums, totals, strict=True):
-            b.store(total, b.gep(target, [row]))
+            zero = ir.Constant(total.type, 0.0)  # with which NumPy begins, also where all are -0.0
+            b.store(b.fadd(total, zero), b.gep(target, [row]))
 
     def _strip(self, item: Any) -> None:
         """Some columns with their sums: row after row, as NumPy adds them."""
@@ -213,7 +214,7 @@ class Writer:
             rooms = [b.alloca(self._one.type_of(kind), STRIP) for kind in kinds]
         for room, kind in zip(rooms, kinds, strict=True):
             with self._loop(_I64(0), _I64(STRIP), 1) as j:
-                b.store(self._one.constant(-0.0, kind).value, b.gep(room, [j]))
+                b.store(self._one.constant(0.0, kind).value, b.gep(room, [j]))
 
         def add(low: Any, high: Any, lanes: Lanes) -> None:
             with self._loop(low, high, lanes.count) as j:

@@ -296,8 +296,8 @@ def _smaller(lanes: Lanes, a: Number, b: Number) -> Number:
 
 
 def _extreme(lanes: Lanes, order: str, a: Number, b: Number) -> Number:
-    out = lanes.choose(lanes.compare(order, b, a), b, a)  # a NaN in `a` stays
-    return lanes.choose(lanes.compare("!=", b, b), b, out) if a.kind in "fd" else out
+    out = lanes.choose(lanes.compare(order, a, b), a, b)  # of two zeros the second one
+    return lanes.choose(lanes.compare("!=", a, a), a, out) if a.kind in "fd" else out
 
 
 def _sign(lanes: Lanes, x: Number) -> Number:

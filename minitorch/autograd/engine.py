@@ -25,7 +25,7 @@ from .accumulation import accumulate, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
 from .node import Node, leading_to, where
-from .parts import Parts, assemble
+from .parts import Parts, assemble, together
 from .reconnected import as_tensors
 from .saved import Packed
 
@@ -124,6 +124,11 @@ class Pass:
         """One gradient for those of parts."""
         return assemble(parts.shape, parts.places, parts.whole, *parts.values)
 
+    def read_once(self, parts: Parts) -> Any:
+        """As `assembled`, for who only reads it."""
+        total = together(parts)
+        return self.assembled(parts) if total is None else total
+
     def plus(self, a: Any, b: Any) -> Any:
         """The sum of two gradients."""
         return a + b
@@ -159,7 +164,8 @@ class Pass:
             node = heapq.heappop(heap)[1]
             g = pending.pop(node)
             if type(g) is Parts:
-                g = self.assembled(g)
+                only_read = node.meta is None and self.wanted is None
+                g = self.read_once(g) if only_read else self.assembled(g)
             if node.meta is not None:
                 for hook in list(node.meta.get("hooks", {}).values()):
                     g = run_hook(hook, g, self.create_graph)

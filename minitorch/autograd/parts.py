@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import backend
 
 Index = tuple[Any, ...]
@@ -46,6 +48,28 @@ class Parts:
         self.values.append(value)
         self.held += value.size
         return bool(self.held <= math.prod(self.shape))
+
+
+def together(parts: Parts) -> Any:
+    """The memory that the gradients of slices fill in their order already, or None.
+
+    It is theirs: who gets it may read it only.
+    """
+    memory = getattr(parts.values[0], "base", None)
+    if type(memory) is not np.ndarray or parts.whole is not None:
+        return None
+    if memory.dtype != parts.dtype or memory.size != math.prod(parts.shape):
+        return None
+    if not memory.flags.c_contiguous or cut(parts.places, parts.shape) != (True, True):
+        return None
+    total = memory.reshape(parts.shape)
+    for place, value in zip(parts.places, parts.values, strict=True):
+        part = total[place]
+        if value.base is not memory or part.shape != value.shape or part.strides != value.strides:
+            return None
+        if part.__array_interface__["data"] != value.__array_interface__["data"]:
+            return None
+    return total
 
 
 def assemble(shape: tuple[int, ...], places: Sequence[Index], whole: Any, *values: Any) -> Any:

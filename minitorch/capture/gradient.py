@@ -94,6 +94,10 @@ class RecordedPass(StandingPass):
         self._note(assemble, tuple(self._encoded(x) for x in args), {}, out)
         return out
 
+    def read_once(self, parts: Parts) -> Any:
+        """As `assembled`: when it is replayed, gradients may lie elsewhere."""
+        return self.assembled(parts)
+
     def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
         """The gradient of an input of that shape that was broadcast."""
         out = sum_to(g, shape)

@@ -170,3 +170,42 @@ CUTS = [
 @pytest.mark.parametrize(("places", "shape", "wanted"), CUTS)
 def test_what_counts_as_cut_apart(places, shape, wanted):
     assert parts.cut(places, shape) == wanted
+
+
+def _attend(x, weight, *, apart, hook=None):
+    """Attention on the three parts of one projection, or on copies of them."""
+    qkv = x @ weight
+    kept = [] if hook is None else [qkv.register_hook(hook)]
+    q, k, v = (p.view(2, 5, 4, 8).transpose(1, 2) for p in qkv.split(32, dim=2))
+    if apart:
+        q, k, v = q.clone(), k.clone(), v.clone()
+    if kept:
+        q.retain_grad()
+    y = minitorch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    (y * y).sum().backward()
+    return q, weight.grad
+
+
+def test_gradients_that_lie_together_are_read_where_they_lie(monkeypatch):
+    if minitorch.kernels.load("attention") is None:
+        pytest.skip("the composite keeps its gradients apart")
+    x = minitorch.randn(2, 5, 16)
+    weight = minitorch.randn(16, 96, requires_grad=True)
+    _, apart = _attend(x, weight, apart=True)
+    weight.grad = None
+    calls = []
+    assemble = parts.assemble
+    monkeypatch.setattr("minitorch.autograd.engine.assemble", lambda *a: calls.append(assemble(*a)))
+    _, together = _attend(x, weight, apart=False)
+    assert not calls
+    np.testing.assert_allclose(together.numpy(), apart.numpy(), 1e-5, 1e-6)
+
+
+def test_a_hook_that_writes_into_a_gradient_changes_no_other():
+    x = minitorch.randn(2, 5, 16)
+    weight = minitorch.randn(16, 96, requires_grad=True)
+    q, _ = _attend(x, weight, apart=False, hook=lambda g: g * 1)
+    before, weight.grad = q.grad.numpy().copy(), None
+    q, _ = _attend(x, weight, apart=False, hook=lambda g: g.mul_(0))
+    np.testing.assert_array_equal(q.grad.numpy(), before)
+    assert not weight.grad.numpy().any()

@@ -138,6 +138,28 @@ def _heads_beside(shape: tuple[int, ...]) -> Any:
     return np.empty((b, length, h, width), _F).transpose(0, 2, 1, 3)
 
 
+def _side_by_side(*arrays: Any) -> bool:
+    """Whether arrays_BHLD are what a projection's result of all of them was split into."""
+    first, *others = arrays
+    _, heads, _, width = first.shape
+    line = _ITEMSIZE * heads * width
+    places = [a.__array_interface__["data"][0] for a in arrays]
+    return (
+        all(a.shape == first.shape and a.strides == first.strides for a in others)
+        and places == [places[0] + i * line for i in range(len(arrays))]
+        and first.strides[1:] == (_ITEMSIZE * width, len(arrays) * line, _ITEMSIZE)
+    )
+
+
+def _gradients_like(q: Any, k: Any, v: Any) -> list[Any]:
+    """New memory for the gradients, side by side where q, k and v are."""
+    if not _side_by_side(q, k, v):
+        return [_heads_beside(a.shape) for a in (q, k, v)]
+    b, h, length, width = q.shape
+    together = np.empty((b, length, 3, h, width), _F)
+    return [together[:, :, i].transpose(0, 2, 1, 3) for i in range(3)]
+
+
 def _places(*arrays: Any) -> Any:
     """The address of each a_BHLD, and how many numbers lie from one B, H and L to the next."""
     rows = [
@@ -182,7 +204,7 @@ def backward(
     """The gradients of q, k and v; `rows` is what `forward` gave of them."""
     shapes = q.shape, k.shape, v.shape
     q, k, v, g = _heads_apart(q), _heads_apart(k), _heads_apart(v), _heads_apart(g)
-    grads = [_heads_beside(a.shape) for a in (q, k, v)]
+    grads = _gradients_like(q, k, v)
     if causal:
         for d in grads[1:]:
             d[:, :, q.shape[2] :] = 0  # keys that no row sees

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import backend
 from ..kernels import load_for
+from ..kernels.loader import LEAST
 from .product import product
 
 Walk = list[tuple[int, int, int]]
@@ -24,9 +25,9 @@ class Mode(NamedTuple):
     backward: Any
 
 
-def _compiled(*arrays: Any) -> Any:
-    """The compiled bodies for float32 arrays, or None."""
-    return load_for("recurrent", *arrays, kinds="f", contiguous=True)
+def _compiled(*arrays: Any, least: int = LEAST) -> Any:
+    """The compiled bodies for float32 arrays, the first with `least` numbers or more, or None."""
+    return load_for("recurrent", *arrays, kinds="f", contiguous=True, least=least)
 
 
 def _both(a: Any, b: Any) -> Any:
@@ -48,10 +49,11 @@ def _lstm_forward(
     x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
 ) -> Any:
     xp, n = backend.namespace(x), c0.shape[1]
-    gates = product(x, w_ih.T, _both(b_ih, b_hh))
-    kernels = _compiled(gates, h0, c0, w_hh) if w_hr is None else None
+    large = len(x) * len(w_ih) >= LEAST and x.size > 0
+    kernels = _compiled(h0, c0, w_hh, least=1) if w_hr is None and large else None
     if kernels is not None:
-        return kernels.lstm_forward(gates, h0, c0, w_hh, walk)
+        return kernels.lstm_forward(x, w_ih, _both(b_ih, b_hh), h0, c0, w_hh, walk)
+    gates = product(x, w_ih.T, _both(b_ih, b_hh))
     half = xp.full((4 * n,), 0.5, x.dtype)
     half[2 * n : 3 * n] = 1
     gates *= half
@@ -87,6 +89,7 @@ def _lstm_backward(
         da = kernels.lstm_backward(dy, dh, dc, residuals, w_hh, walk)
         return da, da, old, dh, dc, None
     xp, n = backend.namespace(dy), dc.shape[1]
+    gates = gates[:, : 4 * n]
     i, f, g, o = (gates[:, k * n : (k + 1) * n] for k in range(4))
     through = o * (1 - squashed * squashed)
     slopes = xp.empty_like(gates).reshape(len(gates), 4, n)

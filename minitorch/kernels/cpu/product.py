@@ -72,12 +72,15 @@ def _column_sums(first, last, x, out):  # type: ignore[no-untyped-def]
 
 
 _COLUMNS = 64
-_PANELS_FROM = 1 << 25  # multiplications of one float32 product from which panels of our own pay
+# Multiplications of one float32 product from which panels of our own pay: of one with many rows,
+# which use what was copied often, and of any.
+_MANY_ROWS, _PANELS_FROM, _PANELS_FROM_FEW = 256, 1 << 23, 1 << 25
 
 
 def _in_panels(a: Any, n: int) -> bool:
     """Whether a product of `a` with a matrix of n columns is computed in panels."""
-    large = a.shape[-2] * a.shape[-1] * n >= _PANELS_FROM
+    least = _PANELS_FROM if a.shape[-2] >= _MANY_ROWS else _PANELS_FROM_FEW
+    large = a.shape[-2] * a.shape[-1] * n >= least
     return bool(a.dtype == np.float32) and (large or not available)
 
 

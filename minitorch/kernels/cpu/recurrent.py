@@ -13,12 +13,14 @@ from numba.extending import register_jitable
 
 from .. import threads
 from .kernel import FAST, inlined, kernel
+from .panels import Jobs
 from .scalars import exp_f32, logistic
 from .vector import COLUMNS, FEW_ROWS, ROWS, multiply_four, multiply_six
 
 _F = np.float32
 _ONE = _F(1)
 _ITEMSIZE = 4
+_PAGE = 4096  # bytes
 _TERMS = 256  # of a panel of weights, which stay in the first cache for all rows
 
 
@@ -80,7 +82,7 @@ def panels_of(weights: Any) -> Any:
     """weights_KN as f32[⌈N / COLUMNS⌉, K, COLUMNS], filled up with zeros."""
     k, n = weights.shape
     whole, rest = divmod(n, COLUMNS)
-    out = np.zeros((whole + (rest > 0), k, COLUMNS), np.float32)
+    out = (np.zeros if rest else np.empty)((whole + (rest > 0), k, COLUMNS), np.float32)
     out[:whole] = weights[:, : n - rest].reshape(k, whole, COLUMNS).swapaxes(0, 1)
     if rest:
         out[whole, :, :rest] = weights[:, n - rest :]
@@ -101,8 +103,7 @@ def _squash_tanh(row):  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=FAST)
 def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, steps, block):  # type: ignore[no-untyped-def]
-    n = h.shape[1]
-    step = _ITEMSIZE * 4 * n
+    n, step = h.shape[1], _ITEMSIZE * gates.shape[1]
     hidden = np.zeros((block + ROWS, n), _F)
     for start in range(first * block, min(last * block, len(h)), block):
         rows = min(block, len(h) - start)
@@ -119,7 +120,7 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
             for r in range(live):
                 at = line + r
                 a = gates[at]
-                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n :]
+                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
                 _squash_sigmoid(a[: 2 * n])
                 _squash_tanh(g)
                 _squash_sigmoid(o)
@@ -157,7 +158,7 @@ def _lstm_backward(  # type: ignore[no-untyped-def]
             for r in range(live):
                 at = steps[t, 0] + start + r
                 a, d, into = gates[at], slopes[r], da[at]
-                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n :]
+                i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
                 di, df, dg, do = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n :]
                 back, given, cell = flow[r], dy[at], dc[start + r]
                 tanh, before = squashed[at], cells[at]
@@ -275,9 +276,25 @@ def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
     return flat, parts
 
 
-def lstm_forward(gates: Any, h0: Any, c0: Any, w_hh: Any, walk: Any) -> tuple[Any, Any]:
-    """As `recurrent_steps`, flat, from the input's part of the gates, which it overwrites."""
-    shape = len(gates), h0.shape[1]
+def _apart(rows: int, width: int) -> Any:
+    """New rows that hold `width` numbers and do not all begin at one place of their pages.
+
+    Else a step's rows would lie in the same few sets of the first cache.
+    """
+    gap = COLUMNS if _ITEMSIZE * width % _PAGE == 0 else 0
+    return np.empty((rows, width + gap), _F)
+
+
+def lstm_forward(
+    x: Any, w_ih: Any, bias: Any, h0: Any, c0: Any, w_hh: Any, walk: Any
+) -> tuple[Any, Any]:
+    """As `recurrent_steps`, flat; the gates may lie in wider rows."""
+    shape = len(x), h0.shape[1]
+    gates = _apart(len(x), len(w_ih))
+    jobs = Jobs()
+    bias = None if bias is None else np.ascontiguousarray(bias)
+    jobs.add_product(gates[:, : len(w_ih)], x, w_ih.T, bias)
+    jobs.compute()
     flat, (y, h, c) = _together(shape, h0, c0)
     old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
     workers, blocks, block = _shares(len(h))
@@ -289,12 +306,12 @@ def lstm_forward(gates: Any, h0: Any, c0: Any, w_hh: Any, walk: Any) -> tuple[An
 def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: Any) -> Any:
     """The slopes of the gates; `dh` and `dc` become the gradients of the first states."""
     gates, _, cells, squashed = residuals
-    da = np.empty(gates.shape, _F)
+    da = _apart(len(gates), len(w_hh))
     workers, blocks, block = _shares(len(dh))
     panels, zeros, dy = panels_of(w_hh), np.zeros(dh.shape[1], _F), np.ascontiguousarray(dy)
     given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, _walked(walk), block)
     _lstm_backward.share(workers, blocks, *given)
-    return da
+    return da[:, : len(w_hh)]
 
 
 def gru_forward(gates: Any, h0: Any, w_hh: Any, b_hh: Any, walk: Any) -> tuple[Any, Any]:

@@ -112,7 +112,9 @@ def _terms(axes: list[Axis], across: int, rows: int, line: int, chunk: range) ->
     `chunk`: where the weights of its sources begin.
     """
     y, x = axes
-    phases, shifts, elements = [], [], []
+    phases: list[tuple[int, int]] = []
+    shifts: list[int] = []
+    elements: list[int] = []
     for py, px in itertools.product(y.phases, x.phases):
         taps = list(itertools.product(py.taps, px.taps))
         phases.append((len(taps), len(shifts)))
@@ -159,8 +161,9 @@ def _plan(axes: list[Axis], kernel: tuple[int, ...], images: int, c: _Channels) 
     g |= dict(all_lines=len(terms) * lines, taps=taps, share=share, blocks=-(-images // share))
     sizes = np.array([tuple(g[name] for name in _SIZES)], SIZES)
     shifts += [0] * (taps - len(shifts))
-    tables = (np.array(table, np.int32) for table in (shifts, elements))
-    return Plan(sizes, _bands(axes, terms, high, line, lines), *tables, _moves(axes, rows, line))
+    lies, weights = (np.array(table, np.int32) for table in (shifts, elements))
+    bands, moves = _bands(axes, terms, high, line, lines), _moves(axes, rows, line)
+    return Plan(sizes, bands, lies, weights, moves)
 
 
 def _of_channels(

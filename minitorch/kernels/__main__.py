@@ -31,6 +31,11 @@ def _programs(rows: int) -> dict[str, Callable[[], Any]]:
         heads = series.reshape(4, rows // 4, 4, _WIDTH // 4).transpose(1, 2)
         return F.scaled_dot_product_attention(heads, heads, heads, is_causal=True).sum()
 
+    def tiles() -> Any:
+        images = mt.randn(rows // 32, 32, 16, 16, requires_grad=True)
+        layer = nn.Conv2d(32, 64, 3, padding=1)
+        return F.max_pool2d(F.relu(layer(images)), 2).square().sum()
+
     def update() -> Any:
         optimizer = Adam(model.parameters())
         model(x.detach()).sum().backward()
@@ -43,7 +48,8 @@ def _programs(rows: int) -> dict[str, Callable[[], Any]]:
         "cross-entropy": lambda: F.cross_entropy(x, targets),
         "layer norm": lambda: F.layer_norm(x, (_WIDTH,), x[0], x[1]).sum(),
         "activations": lambda: sum(
-            f(x).sum() for f in (F.relu, F.gelu, F.silu, lambda a: F.gelu(a, approximate="tanh"))
+            f(x).square().sum()
+            for f in (F.relu, F.gelu, F.silu, lambda a: F.gelu(a, approximate="tanh"))
         ),
         "embedding": lambda: F.embedding(targets, table).square().sum(),
         "attention": attention,
@@ -58,6 +64,7 @@ def _programs(rows: int) -> dict[str, Callable[[], Any]]:
             ),
             2,
         ).sum(),
+        "tiles of images": tiles,
         "optimizers": update,
     }
 

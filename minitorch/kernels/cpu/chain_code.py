@@ -13,7 +13,7 @@ from .lanes import Lanes, Number
 from .team import PIECE_TYPE
 
 BLOCK = 4096  # numbers of a row that are worked on at once
-STRIP = 64  # columns that are summed at once
+STRIP = 1024  # columns that are summed at once: narrow strips of long rows are slow to reach
 LANES = 8
 _LEAF = 128  # numbers that NumPy adds without splitting them
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)

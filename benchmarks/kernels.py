@@ -4,6 +4,7 @@ Each number is the milliseconds of a forward pass and, where there are gradients
 `plain` is the same without compiled bodies.
 """
 
+import functools
 import importlib
 import json
 import os
@@ -14,18 +15,28 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-SECONDS, LEAST = 0.12, 3
+SECONDS, LEAST = 0.08, 3
 
 
 Programs = dict[str, Callable[[], Any]]
 SQUARE, ROWS, IMAGES = (2048, 1024), (4096, 768), (32, 64, 32, 32)
 
 
+@functools.cache
+def values(m: Any, shape: tuple[int, ...]) -> Any:
+    """Random numbers, the same for all that ask for this shape."""
+    return m.randn(shape)
+
+
 def gradients(m: Any, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[], Any]:
     """A forward pass of `function` from tensors of these shapes, and all gradients."""
-    leaves = [m.randn(*shape).requires_grad_() for shape in shapes]
-    g = m.randn(*function(*leaves).shape)
-    return lambda: m.autograd.grad(function(*leaves), leaves, g)
+    leaves = [values(m, shape).detach().requires_grad_() for shape in shapes]
+
+    def run() -> Any:
+        y = function(*leaves)
+        return m.autograd.grad(y, leaves, values(m, tuple(y.shape)))
+
+    return run
 
 
 def rows_and_norms(m: Any) -> Programs:

@@ -18,7 +18,7 @@ import numpy as np
 from .conv_plan import Axis, backward_axis, forward_axis
 
 _TILE = 64  # outputs that are computed at once, at most
-_TAPS = 9  # that are summed at once for the weight's gradient
+TAPS = 9  # that are summed at once for the weight's gradient
 _HIGH = 512  # outputs, about, that are computed before they are copied
 _CHUNK = 8192  # numbers of the source that are looked at together, about
 _TERMS = 1 << 16  # products that are added in float32, about
@@ -152,7 +152,7 @@ def _plan(axes: list[Axis], kernel: tuple[int, ...], images: int, c: _Channels) 
     starts = range(0, chunk * c.weight_source, c.weight_source)
     terms, shifts, elements = _terms(axes, kernel[1], rows, line, starts)
     lines = -(-high * line // _TILE) * _TILE
-    taps = -(-len(shifts) // _TAPS) * _TAPS
+    taps = -(-len(shifts) // TAPS) * TAPS
     share = max(1, min(images, _TERMS // max(1, y.size * line)))
     g = c._asdict() | dict(images=images, source=y.source * x.source, line=line, plane=plane)
     g |= dict(step_across=x.step, buffer=chunk * plane + line + _TILE, chunk=chunk)

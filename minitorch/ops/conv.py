@@ -67,7 +67,7 @@ def _direct(a: Any, weight: Any, window: Window, groups: int, shape: tuple[int, 
     values = math.prod(shape[:2]) * math.prod(window.kernel) * math.prod(window.output(*shape[2:]))
     if values < _SMALL or not weight.size:
         return None
-    family = "lowered" if one_product_pays(shape, weight.shape, window, groups) else "correlate"
+    family = "im2col" if one_product_pays(shape, weight.shape, window, groups) else "correlate"
     return load_for(family, a, weight, least=0, kinds="f")
 
 

@@ -7,24 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .kernel import inlined, kernel
+from .instructions import VECTOR_BYTES
+from .kernel import kernel
+from .lines import add_line, take
 from .memory import clear, copy
-from .taps import VECTOR_BYTES, add_line, take_pairs
-
-
-@inlined
-def _take(x, source, step, out, to, count):  # type: ignore[no-untyped-def]
-    """out[to + i] = x[source + i · step]."""
-    lanes, done = VECTOR_BYTES // x.itemsize, 0
-    if step == 1:
-        copy(x, source, out, to, count)
-        done = count
-    elif step == 2:
-        while done + lanes <= count:
-            take_pairs(x, source + 2 * done, out, to + done)
-            done += lanes
-    for i in range(done, count):
-        out[to + i] = x[source + i * step]
 
 
 @kernel()
@@ -47,7 +33,7 @@ def _patches(begin, end, x, cols, sizes, downs, acrosses):  # type: ignore[no-un
                 to, end_of_line = out + a * wide + left, out + (a + 1) * wide
                 for b in range(out + a * wide, to):
                     cols[b] = 0
-                _take(x, source, across, cols, to, right - left)
+                take(x, source, across, cols, to, right - left)
                 for b in range(to + right - left, end_of_line):
                     cols[b] = 0
                 source += down * width

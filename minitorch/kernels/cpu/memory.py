@@ -10,11 +10,8 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
+from .instructions import address_of
 from .kernel import intrinsic
-
-
-def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
 
 
 def _bytes(context: Any, builder: Any, kind: Any, count: Any) -> Any:
@@ -30,7 +27,7 @@ def clear(typing_context, array, at, count):  # type: ignore[no-untyped-def]
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]
-        target = _address(context, builder, kind, *args[:2])
+        target = address_of(context, builder, kind, *args[:2])
         cgutils.memset(builder, target, _bytes(context, builder, kind, args[2]), 0)
         return context.get_dummy_value()
 
@@ -45,8 +42,8 @@ def copy(typing_context, source, at, target, to, count):  # type: ignore[no-unty
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
-        begin = _address(context, builder, kinds[0], *args[:2])
-        end = _address(context, builder, kinds[2], *args[2:4])
+        begin = address_of(context, builder, kinds[0], *args[:2])
+        end = address_of(context, builder, kinds[2], *args[2:4])
         size = _bytes(context, builder, kinds[0], args[4])
         cgutils.raw_memcpy(builder, end, begin, size, 1, align=1)
         return context.get_dummy_value()

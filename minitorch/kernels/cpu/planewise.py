@@ -14,10 +14,12 @@ import numpy as np
 
 from .. import threads
 from ..plane_plan import Plan, backward_plan, forward_plan
+from .instructions import VECTOR_BYTES
 from .kernel import PARALLEL_FROM, inlined, kernel
+from .lines import put_pairs
 from .memory import clear, copy
 from .planes import fill
-from .taps import TAPS, VECTOR_BYTES, VECTORS, put_pairs, sum_over_taps, sums_of_taps
+from .taps import TAPS, VECTORS, sum_over_taps, sums_of_taps
 
 
 @inlined

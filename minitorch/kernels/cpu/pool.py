@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..plane_plan import pool_plan
+from .instructions import VECTOR_BYTES
 from .kernel import FAST, inlined, kernel
 from .memory import copy
 from .planes import fill
-from .taps import BEST, VECTOR_BYTES, best_over_taps
+from .taps import BEST, best_over_taps
 
 NONE = 65535  # the number of an element that does not exist
 _PAIRS = ((2, 2), (2, 2), (0, 0), (1, 1))  # window, stride, padding and dilation of 2 × 2

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from .instructions import INT32, INT64, VECTOR_BYTES, Vectors, address_of, gep, load_index, repeat
 from .kernel import intrinsic, kernel
+from .lines import add_line
 from .memory import clear, copy
-from .taps import VECTOR_BYTES, Lanes, add_line
-from .vector import _INT32, _INT64, _at, _index, _pointer, _repeat
 
 
 @intrinsic
@@ -28,23 +28,23 @@ def _sum_places(context, line, places, values, at, apart, terms, out):  # type: 
     signature = types.void(line, places, values, n, n, n, out)
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        kinds, lanes = signature.args, Lanes(builder, signature.args[0])
-        begin = _pointer(context, builder, kinds[0], args[0], _INT64(0))
+        kinds, lanes = signature.args, Vectors(builder, signature.args[0])
+        begin = address_of(context, builder, kinds[0], args[0], INT64(0))
         table, factors, target = (
-            _pointer(context, builder, kinds[i], args[i], args[3]) for i in (1, 2, 6)
+            address_of(context, builder, kinds[i], args[i], args[3]) for i in (1, 2, 6)
         )
 
         def term(place: Any, total: Any) -> list[Any]:
             numbers = lanes.zero
             for i in range(lanes.count):
-                where = _index(builder, _at(builder, table, place), i)
-                number = builder.load(_at(builder, begin, where))
-                numbers = builder.insert_element(numbers, number, _INT32(i))
-            factor = lanes.load(_at(builder, factors, place))
+                where = load_index(builder, gep(builder, table, place), i)
+                number = builder.load(gep(builder, begin, where))
+                numbers = builder.insert_element(numbers, number, INT32(i))
+            factor = lanes.load(gep(builder, factors, place))
             total = lanes.plus_product(total, numbers, factor)
             return [builder.add(place, args[4]), total]
 
-        _, total = _repeat(builder, args[5], [_INT64(0), lanes.zero], term)
+        _, total = repeat(builder, args[5], [INT64(0), lanes.zero], term)
         lanes.store(total, target)
         return context.get_dummy_value()
 

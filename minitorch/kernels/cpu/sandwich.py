@@ -15,12 +15,13 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from .instructions import FUSED, INT64, address_of, gep
 from .kernel import intrinsic
-from .vector import _FUSED, _INT64, _VECTOR, _WIDTH, _at, _load, _pointer, _store
+from .vector import VECTOR, WIDTH, load, store
 
 
 def _factor(builder: Any, number: float, vector: Any) -> Any:
-    return builder.fmul(vector, ir.Constant(_VECTOR, [number] * _WIDTH), flags=_FUSED)
+    return builder.fmul(vector, ir.Constant(VECTOR, [number] * WIDTH), flags=FUSED)
 
 
 def _sum(builder: Any, row: np.ndarray, vectors: Sequence[Any]) -> Any:
@@ -33,9 +34,9 @@ def _sum(builder: Any, row: np.ndarray, vectors: Sequence[Any]) -> Any:
             total = vector if number == 1 else _factor(builder, number, vector)
         elif abs(number) == 1:
             join = builder.fadd if number > 0 else builder.fsub
-            total = join(total, vector, flags=_FUSED)
+            total = join(total, vector, flags=FUSED)
         else:
-            total = builder.fadd(_factor(builder, number, vector), total, flags=_FUSED)
+            total = builder.fadd(_factor(builder, number, vector), total, flags=FUSED)
     return total
 
 
@@ -48,19 +49,19 @@ def _applied(builder: Any, factors: Sequence[np.ndarray], vectors: list[Any]) ->
 def _both_sides(builder: Any, factors: Sequence[np.ndarray], source: Any, steps: Any) -> Any:
     """The rows of L d Lᵀ, for d read from `source`."""
     size = factors[0].shape[1]
-    down, across = ([builder.mul(step, _INT64(i)) for i in range(size)] for step in steps)
+    down, across = ([builder.mul(step, INT64(i)) for i in range(size)] for step in steps)
     columns = []
     for j in range(size):
-        places = [_at(builder, source, builder.add(down[i], across[j])) for i in range(size)]
-        columns.append(_applied(builder, factors, [_load(builder, place) for place in places]))
+        places = [gep(builder, source, builder.add(down[i], across[j])) for i in range(size)]
+        columns.append(_applied(builder, factors, [load(builder, place) for place in places]))
     return [_applied(builder, factors, list(row)) for row in zip(*columns, strict=True)]
 
 
 def _stored(builder: Any, rows: Any, target: Any, steps: Any) -> None:
     for i, row in enumerate(rows):
         for j, vector in enumerate(row):
-            down, across = (builder.mul(s, _INT64(k)) for s, k in zip(steps, (i, j), strict=True))
-            _store(builder, vector, _at(builder, target, builder.add(down, across)))
+            down, across = (builder.mul(s, INT64(k)) for s, k in zip(steps, (i, j), strict=True))
+            store(builder, vector, gep(builder, target, builder.add(down, across)))
 
 
 def sandwich(*factors: np.ndarray) -> Any:
@@ -78,9 +79,9 @@ def sandwich(*factors: np.ndarray) -> Any:
 
         def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
             kinds = signature.args
-            first = _pointer(context, builder, kinds[0], args[0], args[1])
+            first = address_of(context, builder, kinds[0], args[0], args[1])
             rows = _both_sides(builder, factors, first, args[2:4])
-            target = _pointer(context, builder, kinds[4], args[4], args[5])
+            target = address_of(context, builder, kinds[4], args[4], args[5])
             _stored(builder, rows, target, args[6:8])
             return context.get_dummy_value()
 
@@ -101,16 +102,16 @@ def checked_sandwich(*factors: np.ndarray) -> Any:
 
         def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
             kinds = signature.args
-            first = _pointer(context, builder, kinds[0], args[0], args[1])
+            first = address_of(context, builder, kinds[0], args[0], args[1])
             rows = _both_sides(builder, factors, first, args[2:4])
-            bias = _load(builder, _pointer(context, builder, kinds[8], args[8], args[9]))
+            bias = load(builder, address_of(context, builder, kinds[8], args[8], args[9]))
             rows = [[builder.fadd(vector, bias) for vector in row] for row in rows]
-            target = _pointer(context, builder, kinds[4], args[4], args[5])
+            target = address_of(context, builder, kinds[4], args[4], args[5])
             _stored(builder, rows, target, args[6:8])
-            seen = _pointer(context, builder, kinds[10], args[10], _INT64(0))
+            seen = address_of(context, builder, kinds[10], args[10], INT64(0))
             total = functools.reduce(builder.fadd, itertools.chain(*rows))
             nothing = _factor(builder, 0.0, total)
-            _store(builder, builder.fadd(_load(builder, seen), nothing), seen)
+            store(builder, builder.fadd(load(builder, seen), nothing), seen)
             return context.get_dummy_value()
 
         return signature, code

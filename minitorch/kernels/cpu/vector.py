@@ -14,76 +14,49 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
+from .instructions import (
+    FLOAT,
+    FUSED,
+    INT32,
+    INT64,
+    address_of,
+    call_intrinsic,
+    gep,
+    load_index,
+    repeat,
+    spread,
+)
 from .kernel import intrinsic
 
 ROWS = 6
 FEW_ROWS = 4  # of the tile for what is left of the rows
 COLUMNS = 16
 FETCHED = 8
-_WIDTH = 8
-_VECTORS = COLUMNS // _WIDTH
+WIDTH = 8
+_VECTORS = COLUMNS // WIDTH
 _ITEMSIZE = 4
 
-_FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
-_VECTOR = ir.VectorType(_FLOAT, _WIDTH)
-_NONE = ir.Constant(_VECTOR, ir.Undefined)
-_ZERO = ir.Constant(_VECTOR, [0.0] * _WIDTH)
-_FUSED = ("contract",)  # a product and a sum may become one instruction
+VECTOR = ir.VectorType(FLOAT, WIDTH)
+_ZERO = ir.Constant(VECTOR, [0.0] * WIDTH)
 
 
-def _at(builder: Any, pointer: Any, position: Any) -> Any:
-    if isinstance(position, int):
-        position = _INT64(position)
-    return builder.gep(pointer, [position])
-
-
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
-    """The address of an element of a one-dimensional array."""
-    return _at(builder, context.make_array(kind)(context, builder, array).data, position)
-
-
-def _load(builder: Any, pointer: Any) -> Any:
-    vector = builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()))
+def load(builder: Any, pointer: Any) -> Any:
+    """Eight numbers."""
+    vector = builder.load(builder.bitcast(pointer, VECTOR.as_pointer()))
     vector.align = _ITEMSIZE
     return vector
 
 
-def _store(builder: Any, vector: Any, pointer: Any) -> None:
-    builder.store(vector, builder.bitcast(pointer, _VECTOR.as_pointer())).align = _ITEMSIZE
+def store(builder: Any, vector: Any, pointer: Any) -> None:
+    """Writes eight numbers."""
+    builder.store(vector, builder.bitcast(pointer, VECTOR.as_pointer())).align = _ITEMSIZE
 
 
 def _shuffle(builder: Any, a: Any, b: Any, *places: int) -> Any:
-    mask = ir.Constant(ir.VectorType(_INT32, _WIDTH), list(places))
+    mask = ir.Constant(ir.VectorType(INT32, WIDTH), list(places))
     return builder.shuffle_vector(a, b, mask)
-
-
-def _index(builder: Any, pointer: Any, position: Any) -> Any:
-    return builder.sext(builder.load(_at(builder, pointer, position)), _INT64)
-
-
-def _repeat(builder: Any, times: Any, values: list[Any], body: Callable[..., list[Any]]) -> Any:
-    """What becomes of `values` when `body` has been applied `times` times."""
-    entry = builder.block
-    loop, done = builder.append_basic_block("round"), builder.append_basic_block("rounds.done")
-    builder.cbranch(builder.icmp_signed(">", times, _INT64(0)), loop, done)
-    builder.position_at_end(loop)
-    left, *olds = [builder.phi(v.type) for v in (times, *values)]
-    news = body(*olds)
-    less = builder.sub(left, _INT64(1))
-    for old, start, new in zip((left, *olds), (times, *values), (less, *news), strict=True):
-        old.add_incoming(start, entry)
-        old.add_incoming(new, loop)
-    builder.cbranch(builder.icmp_signed(">", less, _INT64(0)), loop, done)
-    builder.position_at_end(done)
-    results = []
-    for start, new in zip(values, news, strict=True):
-        results.append(builder.phi(start.type))
-        results[-1].add_incoming(start, entry)
-        results[-1].add_incoming(new, loop)
-    return results
 
 
 def _more_terms(
@@ -109,18 +82,16 @@ def _more_terms(
 
     def term(place: Any, line: Any, *sums: Any) -> list[Any]:
         distance, place = step(place)
-        right = [_load(builder, _at(builder, line, v * _WIDTH)) for v in range(_VECTORS)]
+        right = [load(builder, gep(builder, line, v * WIDTH)) for v in range(_VECTORS)]
         news = []
         for r, base in enumerate(bases):
-            number = builder.load(_at(builder, base, distance))
-            left = builder.insert_element(_NONE, number, _INT32(0))
-            left = _shuffle(builder, left, _NONE, *[0] * _WIDTH)
+            left = spread(builder, builder.load(gep(builder, base, distance)), WIDTH)
             for v, old in enumerate(sums[r * _VECTORS : (r + 1) * _VECTORS]):
-                product = builder.fmul(left, right[v], flags=_FUSED)
-                news.append(builder.fadd(product, old, flags=_FUSED))
-        return [place, _at(builder, line, COLUMNS), *news]
+                product = builder.fmul(left, right[v], flags=FUSED)
+                news.append(builder.fadd(product, old, flags=FUSED))
+        return [place, gep(builder, line, COLUMNS), *news]
 
-    return _repeat(builder, count, [first, b, *sums], term)[2:]
+    return repeat(builder, count, [first, b, *sums], term)[2:]
 
 
 @intrinsic
@@ -146,20 +117,20 @@ def multiply_tile(  # type: ignore[no-untyped-def]
         _, _, row, _, shift, count, _, b_at, _, out_at, add = args
 
         def pointer(i: int, position: Any) -> Any:
-            return _pointer(context, builder, kinds[i], args[i], position)
+            return address_of(context, builder, kinds[i], args[i], position)
 
         def step(place: Any) -> tuple[Any, Any]:
-            return _index(builder, place, 0), _at(builder, place, 1)
+            return load_index(builder, place, 0), gep(builder, place, 1)
 
-        start, lines = pointer(0, _INT64(0)), pointer(1, row)
-        bases = [_at(builder, start, _index(builder, lines, r)) for r in range(ROWS)]
+        start, lines = pointer(0, INT64(0)), pointer(1, row)
+        bases = [gep(builder, start, load_index(builder, lines, r)) for r in range(ROWS)]
         target = pointer(8, out_at)
-        places = [_at(builder, target, i * _WIDTH) for i in range(ROWS * _VECTORS)]
-        sums = [builder.select(add, _load(builder, p), _ZERO) for p in places]
+        places = [gep(builder, target, i * WIDTH) for i in range(ROWS * _VECTORS)]
+        sums = [builder.select(add, load(builder, p), _ZERO) for p in places]
         first, b = pointer(3, shift), pointer(6, b_at)
         sums = _more_terms(builder, bases, step, first, b, count, sums)
         for total, place in zip(sums, places, strict=True):
-            _store(builder, total, place)
+            store(builder, total, place)
         return context.get_dummy_value()
 
     return signature, code
@@ -188,12 +159,12 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kinds = signature.args
-        first = _pointer(context, builder, kinds[0], args[0], args[1])
-        lines = [builder.mul(args[2], _INT64(i)) for i in range(_WIDTH)]
-        columns = _turned(builder, [_load(builder, _at(builder, first, line)) for line in lines])
-        first = _pointer(context, builder, kinds[3], args[3], args[4])
+        first = address_of(context, builder, kinds[0], args[0], args[1])
+        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
+        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        first = address_of(context, builder, kinds[3], args[3], args[4])
         for j, column in enumerate(columns):
-            _store(builder, column, _at(builder, first, builder.mul(args[5], _INT64(j))))
+            store(builder, column, gep(builder, first, builder.mul(args[5], INT64(j))))
         return context.get_dummy_value()
 
     return signature, code
@@ -205,56 +176,48 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
 
 def _mask(builder: Any, columns: Any, first: int) -> Any:
     """Which of eight columns from `first` on are among the first `columns`."""
-    kind = ir.VectorType(_INT64, _WIDTH)
-    none = ir.Constant(kind, ir.Undefined)
-    many = builder.insert_element(none, columns, _INT32(0))
-    order = ir.Constant(ir.VectorType(_INT32, _WIDTH), [0] * _WIDTH)
-    many = builder.shuffle_vector(many, none, order)
-    places = ir.Constant(kind, list(range(first, first + _WIDTH)))
-    return builder.icmp_signed("<", places, many)
-
-
-def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
-    """A function of LLVM's own."""
-    kind = ir.FunctionType(result, [a.type for a in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+    kind = ir.VectorType(INT64, WIDTH)
+    places = ir.Constant(kind, list(range(first, first + WIDTH)))
+    return builder.icmp_signed("<", places, spread(builder, columns, WIDTH))
 
 
 def _load_some(builder: Any, pointer: Any, mask: Any) -> Any:
     """The numbers that the mask allows, zeros for the others."""
-    pointer = builder.bitcast(pointer, _VECTOR.as_pointer())
-    args = [pointer, _INT32(_ITEMSIZE), mask, _ZERO]
-    return _call(builder, "llvm.masked.load.v8f32.p0", _VECTOR, args)
+    pointer = builder.bitcast(pointer, VECTOR.as_pointer())
+    args = [pointer, INT32(_ITEMSIZE), mask, _ZERO]
+    return call_intrinsic(builder, "llvm.masked.load.v8f32.p0", VECTOR, args)
 
 
 def _store_some(builder: Any, vector: Any, pointer: Any, mask: Any) -> None:
-    pointer = builder.bitcast(pointer, _VECTOR.as_pointer())
-    args = [vector, pointer, _INT32(_ITEMSIZE), mask]
-    _call(builder, "llvm.masked.store.v8f32.p0", ir.VoidType(), args)
+    pointer = builder.bitcast(pointer, VECTOR.as_pointer())
+    args = [vector, pointer, INT32(_ITEMSIZE), mask]
+    call_intrinsic(builder, "llvm.masked.store.v8f32.p0", ir.VoidType(), args)
 
 
 def _floats(builder: Any, address: Any) -> Any:
-    return builder.inttoptr(address, _FLOAT.as_pointer())
+    return builder.inttoptr(address, FLOAT.as_pointer())
 
 
 def _lines(builder: Any, address: Any, step: Any, lines: int, given: Any = None) -> list[Any]:
     """Where lines begin that are `step` apart; those from `given` on are the last one again."""
-    numbers = [_INT64(r) for r in range(lines)]
+    numbers = [INT64(r) for r in range(lines)]
     if given is not None:
-        last = builder.sub(given, _INT64(1))
+        last = builder.sub(given, INT64(1))
         numbers = [builder.select(builder.icmp_signed("<", last, r), last, r) for r in numbers]
     return [_floats(builder, builder.add(address, builder.mul(step, r))) for r in numbers]
 
 
 def _halves(builder: Any, lines: list[Any]) -> list[Any]:
-    return [_at(builder, line, v * _WIDTH) for line in lines for v in range(_VECTORS)]
+    return [gep(builder, line, v * WIDTH) for line in lines for v in range(_VECTORS)]
 
 
 def _fetch(builder: Any, line: Any) -> None:
     """Brings a line into the first cache, since it will be written."""
     for place in (0, COLUMNS - 1):
-        address = builder.bitcast(_at(builder, line, place), _BYTES)
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(_INT32, (1, 3, 1))])
+        address = builder.bitcast(gep(builder, line, place), _BYTES)
+        call_intrinsic(
+            builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(INT32, (1, 3, 1))]
+        )
 
 
 def _write_sums(
@@ -266,14 +229,14 @@ def _write_sums(
     one of the stores before it, and waits.
     """
     if masks is None:
-        olds = [_load(builder, start) for start in starts]
+        olds = [load(builder, start) for start in starts]
     else:
         olds = [_load_some(builder, *at) for at in zip(starts, masks, strict=True)]
     news = [builder.fadd(*pair) for pair in zip(olds, sums, strict=True)]
     # Where the last row is written several times, its own numbers come last.
     for i in reversed(range(len(news))):
         if masks is None:
-            _store(builder, news[i], places[i])
+            store(builder, news[i], places[i])
         else:
             _store_some(builder, news[i], places[i], masks[i])
 
@@ -285,9 +248,11 @@ def fetch_lines(context, source):  # type: ignore[no-untyped-def]
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         for i in range(FETCHED):
-            address = builder.add(args[0], _INT64(i * COLUMNS * _ITEMSIZE))
+            address = builder.add(args[0], INT64(i * COLUMNS * _ITEMSIZE))
             address = builder.inttoptr(address, _BYTES)
-            _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(_INT32, (0, 2, 1))])
+            call_intrinsic(
+                builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(INT32, (0, 2, 1))]
+            )
         return context.get_dummy_value()
 
     return signature, code
@@ -307,21 +272,21 @@ def _multiply_rows(rows: int) -> Any:
             def step(place: Any) -> tuple[Any, Any]:
                 return place, builder.add(place, steps)
 
-            steps = builder.ashr(along, _INT64(2))
-            whole = builder.icmp_signed(">=", columns, _INT64(COLUMNS))
-            whole = builder.and_(whole, builder.icmp_signed(">=", given, _INT64(rows)))
+            steps = builder.ashr(along, INT64(2))
+            whole = builder.icmp_signed(">=", columns, INT64(COLUMNS))
+            whole = builder.and_(whole, builder.icmp_signed(">=", given, INT64(rows)))
             targets = _lines(builder, out, out_step, rows)
             for line in targets:
                 _fetch(builder, line)
             bases, line = _lines(builder, a, across, rows), _floats(builder, b)
             sums = [_ZERO] * (rows * _VECTORS)
-            sums = _more_terms(builder, bases, step, _INT64(0), line, count, sums)
+            sums = _more_terms(builder, bases, step, INT64(0), line, count, sums)
             with builder.if_else(whole) as (all_of_it, some):
                 with all_of_it:
                     starts = _halves(builder, _lines(builder, start, start_step, rows))
                     _write_sums(builder, starts, sums, _halves(builder, targets), None)
                 with some:
-                    masks = [_mask(builder, columns, v * _WIDTH) for v in range(_VECTORS)] * rows
+                    masks = [_mask(builder, columns, v * WIDTH) for v in range(_VECTORS)] * rows
                     starts = _halves(builder, _lines(builder, start, start_step, rows, given))
                     places = _halves(builder, _lines(builder, out, out_step, rows, given))
                     _write_sums(builder, starts, sums, places, masks)
@@ -361,10 +326,10 @@ def turn_lines(context, source, step, given, target, target_step):  # type: igno
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         source, step, given, target, target_step = args
-        lines = [_load(builder, p) for p in _lines(builder, source, step, _WIDTH, given)]
+        lines = [load(builder, p) for p in _lines(builder, source, step, WIDTH, given)]
         for t, column in enumerate(_turned(builder, lines)):
-            place = builder.add(target, builder.mul(target_step, _INT64(t)))
-            _store(builder, column, _floats(builder, place))
+            place = builder.add(target, builder.mul(target_step, INT64(t)))
+            store(builder, column, _floats(builder, place))
         return context.get_dummy_value()
 
     return signature, code
@@ -378,9 +343,9 @@ def _copy(*parts: int) -> Any:
 
         def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
             for i, n in enumerate(parts):
-                kind, before = ir.VectorType(_FLOAT, n).as_pointer(), _ITEMSIZE * sum(parts[:i])
+                kind, before = ir.VectorType(FLOAT, n).as_pointer(), _ITEMSIZE * sum(parts[:i])
                 start, end = [
-                    builder.inttoptr(builder.add(address, _INT64(before)), kind) for address in args
+                    builder.inttoptr(builder.add(address, INT64(before)), kind) for address in args
                 ]
                 numbers = builder.load(start)
                 numbers.align = _ITEMSIZE
@@ -402,7 +367,7 @@ def sum_lines(context, source, step, count, out, columns):  # type: ignore[no-un
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         source, step, count, out, columns = args
-        masks = [_mask(builder, columns, v * _WIDTH) for v in range(_VECTORS)]
+        masks = [_mask(builder, columns, v * WIDTH) for v in range(_VECTORS)]
 
         def body(line: Any, *sums: Any) -> list[Any]:
             places = _halves(builder, [_floats(builder, line)])
@@ -411,7 +376,7 @@ def sum_lines(context, source, step, count, out, columns):  # type: ignore[no-un
             news = [builder.fadd(a, b) for a, b in zip(sums, more, strict=True)]
             return [builder.add(line, step), *news]
 
-        _, *sums = _repeat(builder, count, [source, *[_ZERO] * _VECTORS], body)
+        _, *sums = repeat(builder, count, [source, *[_ZERO] * _VECTORS], body)
         places = _halves(builder, [_floats(builder, out)])
         for total, place, mask in zip(sums, places, masks, strict=True):
             _store_some(builder, total, place, mask)
@@ -426,8 +391,8 @@ def stack(numbers: int) -> Any:
     def memory(context):  # type: ignore[no-untyped-def]
         def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
             with builder.goto_entry_block():
-                room = builder.alloca(ir.ArrayType(_FLOAT, numbers))
-            return builder.ptrtoint(room, _INT64)
+                room = builder.alloca(ir.ArrayType(FLOAT, numbers))
+            return builder.ptrtoint(room, INT64)
 
         return types.int64(), code
 

@@ -101,7 +101,7 @@ class _Inline(InlineInlinables):
     def _do_work(
         self, state: Any, work_list: Any, block: Any, i: int, call: Any, worker: Any
     ) -> bool:
-        callee = getattr(guard(get_definition, state.func_ir, call.func), "value", None)
+        callee: Any = getattr(guard(get_definition, state.func_ir, call.func), "value", None)
         if getattr(callee, "targetoptions", {}).get("inline") != "always":
             return False
         options = {"work_list": work_list, "replace_freevars": False}

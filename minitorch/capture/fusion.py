@@ -20,7 +20,7 @@ from ..kernels import load
 from ..ops.elementwise import DIV
 from ..ops.families import Binary, Comparison, Unary
 from ..ops.primitive import Op
-from ..ops.reduction import LONG, mean_arrays, sum_arrays
+from ..ops.reduction import LONG, added_one_by_one, mean_arrays, sum_arrays
 from .compare import alike
 from .gradient import grown
 from .lowering import Lowered, lies_in_rows, plan_of
@@ -191,12 +191,13 @@ class Segment:
         x = self._leaf(ref)
         if x.dtype not in "fd":
             return None
+        axes = tuple(sorted(axes))
         count = math.prod(x.shape[i] for i in axes)
-        if count < 2:
+        if count < 2 or added_one_by_one(self.tape.array_of(ref), axes) >= LONG:
             return None
         if math.prod(x.shape[axes[0] :]) == count:
             return Lowered(x, ("rows", axes[0]))
-        if math.prod(x.shape[: axes[-1] + 1]) == count < LONG:
+        if math.prod(x.shape[: axes[-1] + 1]) == count:
             return Lowered(x, ("columns", axes[-1] + 1))
         return None
 

@@ -218,6 +218,8 @@ def _called(ufunc: Any, inputs: Sequence[Any]) -> Expression:
 
 def _built(ufunc: Any, args: list[Expression], result: np.dtype[Any]) -> Expression:
     name, (a, *rest) = _UFUNCS.get(ufunc), args
+    if name == "add" and result.char == "?":
+        name = "or"
     if name in _LOGICAL and any(x.dtype != "?" for x in args):
         raise Opaque(f"{name} of numbers")
     if name == "div" and a.dtype not in _FLOATS:

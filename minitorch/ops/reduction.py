@@ -49,7 +49,7 @@ def widened(x: Any, dtype: Any) -> Any:
 LONG = 1 << 15
 
 
-def _added_one_by_one(a: Any, axes: tuple[int, ...]) -> int:
+def added_one_by_one(a: Any, axes: tuple[int, ...]) -> int:
     """How many numbers NumPy adds so to each sum of an array that is not empty.
 
     Those that lie side by side it adds in pairs.
@@ -69,7 +69,7 @@ def sum_arrays(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> A
         a32 = a.astype(np.float32)
         return sum_arrays(a32, axes=axes, keepdim=keepdim, shape=shape).astype(a.dtype)
     if type(a) is np.ndarray:
-        if a.size >= LONG and a.dtype == np.float32 and _added_one_by_one(a, axes) >= LONG:
+        if a.size >= LONG and a.dtype == np.float32 and added_one_by_one(a, axes) >= LONG:
             return a.sum(axis=axes, dtype=np.float64, keepdims=keepdim).astype(np.float32)
         return np.add.reduce(a, axis=axes, keepdims=keepdim)  # type: ignore[call-overload]
     return a.sum(axis=axes, keepdims=keepdim)

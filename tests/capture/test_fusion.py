@@ -248,6 +248,26 @@ def test_a_kernel_may_read_nothing() -> None:
     assert not captured.counts.breaks
 
 
+# Functions of x and y, and a shape: with the numbers they are recorded with, mistakes do not show.
+HIDDEN: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "a sum of bools": (lambda x, y: mt.where(((x > 0) + (y > 0)) ^ (x > y), x, y), (128, 129)),
+    "axes in another order": (lambda x, y: (x * 1 + y).sum((2, 1)), (33, 17, 33)),
+    "one by one": (lambda x, y: (x * 2 + y).sum(0), (40000, 1)),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_the_recorded_numbers_hide_is_right(name: str) -> None:
+    function, shape = HIDDEN[name]
+    captured = Captured(function)
+    for _ in range(4):
+        captured(mt.ones(*shape), -mt.ones(*shape))
+    mt.manual_seed(0)
+    x, y = mt.rand(*shape) + 0.1, mt.rand(*shape) + 0.1
+    np.testing.assert_array_equal(captured(x, y).numpy(), function(x, y).numpy())
+    assert captured.counts.replays
+
+
 def test_without_kernels_nothing_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion, "load", lambda family: None)
     captured = Captured(lambda x: x * 2 + 1)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,8 +182,10 @@ def test_erf_agrees_with_its_plain_body(shape: tuple[int, ...], dtype: str) -> N
 
 
 def test_a_long_compilation_is_told_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     compiler = pytest.importorskip("minitorch.kernels.cpu.compiler")
     kernel = pytest.importorskip("minitorch.kernels.cpu.kernel")
     monkeypatch.setattr(compiler, "NOTED_SECONDS", 0.0)

@@ -121,7 +121,8 @@ class Writer:
         n = len(plan.inputs)
         self._inputs, self._results = pointers[:n], pointers[n : n + len(plan.results)]
         self._sums = pointers[n + len(plan.results) :][: len(plan.sums)]
-        self._table, self._pairs = pointers[-2:] if kinds[-2:] == ["l"] * 2 else (None, None)
+        tables: list[Any] = pointers[-2:] if kinds[-2:] == ["l"] * 2 else [None, None]
+        self._table, self._pairs = tables
         with self._loop(first, last, 1) as item:
             if plan.sums and plan.along == "columns":
                 self._strip(item)

@@ -29,14 +29,14 @@ _EXACT = frozenset(
 def _values(first, last, x, y, p, q):  # type: ignore[no-untyped-def]
     xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
     for i in range(len(xs)):
-        ys[i] = function(xs[i], p, q)  # type: ignore[name-defined]  # noqa: F821
+        ys[i] = function(xs[i], p, q)  # noqa: F821
 
 
 def _gradients(first, last, g, saved, dx, p, q):  # type: ignore[no-untyped-def]
     start, stop = first * _BLOCK, last * _BLOCK
     gs, xs, ds = g[start:stop], saved[start:stop], dx[start:stop]
     for i in range(len(gs)):
-        ds[i] = function(gs[i], xs[i], p, q)  # type: ignore[name-defined]  # noqa: F821
+        ds[i] = function(gs[i], xs[i], p, q)  # noqa: F821
 
 
 @kernel()

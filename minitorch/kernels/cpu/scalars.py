@@ -103,10 +103,10 @@ def _log_of_normal(x):  # type: ignore[no-untyped-def]
     Source: S. L. Moshier, Cephes Mathematical Library, logf, 1992.
     """
     bits = _F(x).view(np.int32)
-    n = (bits >> np.int32(23)) - np.int32(126)
+    exponent = (bits >> np.int32(23)) - np.int32(126)
     m = np.int32((bits & np.int32(0x7FFFFF)) | np.int32(0x3F000000)).view(_F)
     small = m < _F(0.70710678)
-    n = np.float32(n - np.int32(1) if small else n)
+    n = np.float32(exponent - np.int32(1) if small else exponent)
     m = m + m - _F(1) if small else m - _F(1)
     p = m * _F(7.0376836292e-2) + _F(-1.1514610310e-1)
     p = p * m + _F(1.1676998740e-1)

@@ -11,82 +11,18 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from .. import threads
 from .kernel import FAST, inlined, kernel
 from .panels import Jobs
-from .scalars import exp_f32, logistic
-from .vector import COLUMNS, FEW_ROWS, ROWS, multiply_four, multiply_six
+from .scalars import logistic, tanh_f32
+from .sequences import multiply, panels_of, shares, walked
+from .vector import COLUMNS, ROWS
 
 _F = np.float32
 _ONE = _F(1)
 _ITEMSIZE = 4
 _PAGE = 4096  # bytes
-_TERMS = 256  # of a panel of weights, which stay in the first cache for all rows
-
-
-@register_jitable
-def tanh_f32(x):  # type: ignore[no-untyped-def]
-    """tanh of a float32, to 2 units in the last place.
-
-    Source: S. L. Moshier, Cephes Mathematical Library, tanhf, 1992.
-    """
-    s = x * x
-    p = _F(-5.70498872745e-3) * s + _F(2.06390887954e-2)
-    p = p * s + _F(-5.37397155531e-2)
-    p = p * s + _F(1.33314422036e-1)
-    p = p * s + _F(-3.33332819422e-1)
-    e = exp_f32(_F(-2) * abs(x))
-    large = (_ONE - e) / (_ONE + e)
-    return p * s * x + x if abs(x) < _F(0.625) else (large if x > 0 else -large)
-
-
-@inlined
-def _multiply(a, panels, start, start_step, out, out_step, rows, columns):  # type: ignore[no-untyped-def]
-    """out = start + a @ weights; BLAS would put the weights in order for each such product.
-
-    Args:
-        a: f32[R, K] in one piece, with as many rows as whole tiles have.
-        panels: The weights, as `panels_of` puts them.
-        start: Address of what is added to; may be `out`.
-        start_step: Bytes from one row of it to the next.
-        out: Address of the result.
-        out_step: Bytes from one row of it to the next.
-        rows: How many rows there are.
-        columns: How many columns there are.
-    """
-    k = a.shape[1]
-    step = _ITEMSIZE * k
-    for t in range(0, k, _TERMS):
-        for p in range(len(panels)):
-            b = panels.ctypes.data + _ITEMSIZE * COLUMNS * (p * k + t)
-            have, terms = columns - p * COLUMNS, min(_TERMS, k - t)
-            for r in range(0, rows, ROWS):
-                left = a.ctypes.data + r * step + _ITEMSIZE * t
-                old = (start if t == 0 else out) + _ITEMSIZE * COLUMNS * p
-                old_step = start_step if t == 0 else out_step
-                old += r * old_step
-                new = out + r * out_step + _ITEMSIZE * COLUMNS * p
-                if rows - r > FEW_ROWS:
-                    multiply_six(
-                        *(left, step, _ITEMSIZE, b, terms, old, old_step),
-                        *(new, out_step, rows - r, have),
-                    )
-                else:
-                    multiply_four(
-                        *(left, step, _ITEMSIZE, b, terms, old, old_step),
-                        *(new, out_step, rows - r, have),
-                    )
-
-
-def panels_of(weights: Any) -> Any:
-    """weights_KN as f32[⌈N / COLUMNS⌉, K, COLUMNS], filled up with zeros."""
-    k, n = weights.shape
-    whole, rest = divmod(n, COLUMNS)
-    out = (np.zeros if rest else np.empty)((whole + (rest > 0), k, COLUMNS), np.float32)
-    out[:whole] = weights[:, : n - rest].reshape(k, whole, COLUMNS).swapaxes(0, 1)
-    if rest:
-        out[whole, :, :rest] = weights[:, n - rest :]
-    return out
+# Compiled as a function of its own, without the liberties that the bodies here have.
+_tanh = register_jitable(tanh_f32.py_func)
 
 
 @inlined
@@ -98,7 +34,7 @@ def _squash_sigmoid(row):  # type: ignore[no-untyped-def]
 @inlined
 def _squash_tanh(row):  # type: ignore[no-untyped-def]
     for j in range(len(row)):
-        row[j] = tanh_f32(row[j])
+        row[j] = _tanh(row[j])
 
 
 @kernel(fastmath=FAST)
@@ -116,7 +52,7 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
                 continue
             line = steps[t, 0] + start
             place = gates.ctypes.data + line * step
-            _multiply(hidden, panels, place, step, place, step, live, 4 * n)
+            multiply(hidden, panels, place, step, place, step, live, 4 * n)
             for r in range(live):
                 at = line + r
                 a = gates[at]
@@ -131,7 +67,7 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
                     before[j] = cell[j]
                     value = f[j] * cell[j] + i[j] * g[j]
                     cell[j] = value
-                    squash = tanh_f32(value)
+                    squash = _tanh(value)
                     tanh[j] = squash
                     now[j] = o[j] * squash
                     out[j] = now[j]
@@ -173,7 +109,7 @@ def _lstm_backward(  # type: ignore[no-untyped-def]
                 for j in range(4 * n):
                     into[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
-            _multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
+            multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
         for r in range(rows):
             for j in range(n):
                 dh[start + r, j] = flow[r, j]
@@ -193,7 +129,7 @@ def _gru_forward(first, last, gates, panels, bias, h, y, old, inner, steps, bloc
             if live <= 0:
                 continue
             to, step = recurrent.ctypes.data, _ITEMSIZE * 3 * n
-            _multiply(hidden, panels, bias.ctypes.data, 0, to, step, live, 3 * n)
+            multiply(hidden, panels, bias.ctypes.data, 0, to, step, live, 3 * n)
             for row in range(live):
                 at = steps[t, 0] + start + row
                 a, extra = gates[at], recurrent[row]
@@ -205,7 +141,7 @@ def _gru_forward(first, last, gates, panels, bias, h, y, old, inner, steps, bloc
                 for j in range(n):
                     part[j] = third[j]
                     before[j] = now[j]
-                    new[j] = tanh_f32(new[j] + r[j] * third[j])
+                    new[j] = _tanh(new[j] + r[j] * third[j])
                     now[j] = new[j] + z[j] * (now[j] - new[j])
                     out[j] = now[j]
         for r in range(rows):
@@ -247,22 +183,10 @@ def _gru_backward(first, last, da, dr, panels, dh, dy, gates, old, inner, steps,
                 for j in range(3 * n):
                     whole[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
-            _multiply(slopes, panels, through.ctypes.data, step, to, step, live, n)
+            multiply(slopes, panels, through.ctypes.data, step, to, step, live, n)
         for r in range(rows):
             for j in range(n):
                 dh[start + r, j] = flow[r, j]
-
-
-def _walked(walk: Any) -> Any:
-    """First row and number of rows of each step, in the order of the walk."""
-    return np.array([(first, end - first) for _, first, end in walk], np.int64).reshape(-1, 2)
-
-
-def _shares(batch: int) -> tuple[int, int, int]:
-    """How many threads work, blocks of sequences, one for each, and sequences of a block."""
-    many = min(threads.count(), -(-batch // FEW_ROWS))
-    block = -(-batch // many)
-    return many if many > 1 else 0, -(-batch // block), block
 
 
 def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
@@ -297,8 +221,8 @@ def lstm_forward(
     jobs.compute()
     flat, (y, h, c) = _together(shape, h0, c0)
     old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
-    workers, blocks, block = _shares(len(h))
-    given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, _walked(walk), block)
+    workers, blocks, block = shares(len(h))
+    given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, walked(walk), block)
     _lstm_forward.share(workers, blocks, *given)
     return flat, (gates, old, cells, squashed)
 
@@ -307,9 +231,9 @@ def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: An
     """The slopes of the gates; `dh` and `dc` become the gradients of the first states."""
     gates, _, cells, squashed = residuals
     da = _apart(len(gates), len(w_hh))
-    workers, blocks, block = _shares(len(dh))
+    workers, blocks, block = shares(len(dh))
     panels, zeros, dy = panels_of(w_hh), np.zeros(dh.shape[1], _F), np.ascontiguousarray(dy)
-    given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, _walked(walk), block)
+    given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, walked(walk), block)
     _lstm_backward.share(workers, blocks, *given)
     return da[:, : len(w_hh)]
 
@@ -320,8 +244,8 @@ def gru_forward(gates: Any, h0: Any, w_hh: Any, b_hh: Any, walk: Any) -> tuple[A
     flat, (y, h) = _together(shape, h0)
     old, inner = (np.empty(shape, _F) for _ in range(2))
     bias = np.zeros(gates.shape[1], _F) if b_hh is None else np.ascontiguousarray(b_hh)
-    workers, blocks, block = _shares(len(h))
-    given = (gates, panels_of(w_hh.T), bias, h, y, old, inner, _walked(walk), block)
+    workers, blocks, block = shares(len(h))
+    given = (gates, panels_of(w_hh.T), bias, h, y, old, inner, walked(walk), block)
     _gru_forward.share(workers, blocks, *given)
     return flat, (gates, old, inner)
 
@@ -330,9 +254,9 @@ def gru_backward(dy: Any, dh: Any, residuals: Any, w_hh: Any, walk: Any) -> tupl
     """The slopes of the input's and of the recurrent part; `dh` becomes the gradient of h0."""
     gates, old, inner = residuals
     da, dr = np.empty(gates.shape, _F), np.empty(gates.shape, _F)
-    workers, blocks, block = _shares(len(dh))
+    workers, blocks, block = shares(len(dh))
     panels, dy = panels_of(w_hh), np.ascontiguousarray(dy)
-    given = (da, dr, panels, dh, dy, gates, old, inner, _walked(walk), block)
+    given = (da, dr, panels, dh, dy, gates, old, inner, walked(walk), block)
     _gru_backward.share(workers, blocks, *given)
     return da, dr
 

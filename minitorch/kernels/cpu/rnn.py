@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .kernel import FAST, kernel
-from .recurrent import _multiply, _shares, _walked, panels_of
 from .scalars import tanh_f32
+from .sequences import multiply, panels_of, shares, walked
 from .vector import ROWS
 
 _F = np.float32
@@ -35,7 +35,7 @@ def _forward(first, last, y, panels, h, old, steps, block, tanh):  # type: ignor
                 continue
             line = steps[t, 0] + start
             place = y.ctypes.data + line * step
-            _multiply(hidden, panels, place, step, place, step, live, n)
+            multiply(hidden, panels, place, step, place, step, live, n)
             for r in range(live):
                 out, now, before = y[line + r], hidden[r], old[line + r]
                 if tanh:
@@ -78,7 +78,7 @@ def _backward(first, last, da, panels, zeros, dh, dy, y, steps, block, tanh):  #
                 for j in range(n):
                     into[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
-            _multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
+            multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
         for r in range(rows):
             for j in range(n):
                 dh[start + r, j] = flow[r, j]
@@ -87,16 +87,16 @@ def _backward(first, last, da, panels, zeros, dh, dy, y, steps, block, tanh):  #
 def forward(y: Any, h0: Any, w_hh: Any, walk: Any, tanh: bool) -> tuple[Any, Any, Any]:
     """The states of all rows in place of the input's part `y`, the last and the old states."""
     h, old = h0.copy(), np.empty_like(y)
-    workers, blocks, block = _shares(len(h))
-    _forward.share(workers, blocks, y, panels_of(w_hh.T), h, old, _walked(walk), block, tanh)
+    workers, blocks, block = shares(len(h))
+    _forward.share(workers, blocks, y, panels_of(w_hh.T), h, old, walked(walk), block, tanh)
     return y, h, old
 
 
 def backward(dy: Any, dh: Any, y: Any, w_hh: Any, walk: Any, tanh: bool) -> Any:
     """The gradient before the activations; `dh` becomes the gradient of h0."""
     da, dy = np.empty_like(y), np.ascontiguousarray(dy)
-    workers, blocks, block = _shares(len(dh))
+    workers, blocks, block = shares(len(dh))
     panels, zeros = panels_of(w_hh), np.zeros(dh.shape[1], _F)
-    given = (da, panels, zeros, dh, dy, y, _walked(walk), block, tanh)
+    given = (da, panels, zeros, dh, dy, y, walked(walk), block, tanh)
     _backward.share(workers, blocks, *given)
     return da

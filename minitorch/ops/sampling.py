@@ -80,6 +80,9 @@ def rand(
 ) -> Any:
     """Uniform numbers from [0, 1)."""
     array = _drawn(partial(uniform, generator), shape.sizes_of(args, size), dtype, 1)
+    d = dtypes.get_default_dtype() if dtype is None else dtypes.of(dtype)
+    if d.numpy in dtypes.HALF:
+        array = np.minimum(array, 1 - dtypes.finfo(d).eps / 2)  # else some would round to 1
     return made(array, dtype, device, requires_grad)
 
 

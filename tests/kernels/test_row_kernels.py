@@ -75,7 +75,9 @@ def test_activations_far_out(name, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh", "softmax", "log_softmax"])
+@pytest.mark.parametrize(
+    "name", ["silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "rms_norm"]
+)
 @pytest.mark.parametrize("place", [0, 40, 77])
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity(name, place, special, monkeypatch):

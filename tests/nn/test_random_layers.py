@@ -10,6 +10,13 @@ from minitorch import nn
 from minitorch.nn import functional as F
 
 
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16], ids=str)
+def test_uniform_numbers_of_half_types_are_below_1(dtype):
+    values = mt.rand(20_000, dtype=dtype, generator=mt.Generator().manual_seed(5)).float().numpy()
+    assert 0.99 < values.max() < 1
+    assert values.min() >= 0
+
+
 class TestDropout:
     @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
     def test_keeps_the_mean_and_the_share(self, p):

@@ -19,13 +19,13 @@ _BLOCK = 32  # rows whose sums are formed together
 def _layer_norm(first, last, x, w, b, y, mean, rstd, eps, centred):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         xs, ys = x[i], y[i]
-        total = xs[0] * 0
+        total = x.dtype.type(0)
         if centred:
             for j in range(len(xs)):
                 total += xs[j]
         mean[i, 0] = total / len(xs)
         m = mean[i, 0]  # of the dtype of x, which a quotient by a whole number is not
-        square = xs[0] * 0
+        square = x.dtype.type(0)
         for j in range(len(xs)):
             square += (xs[j] - m) * (xs[j] - m)
         rstd[i, 0] = 1 / np.sqrt(square / len(xs) + eps)

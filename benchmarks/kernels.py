@@ -4,7 +4,6 @@ Each number is the milliseconds of a forward pass and, where there are gradients
 `plain` is the same without compiled bodies.
 """
 
-import functools
 import importlib
 import json
 import os
@@ -12,17 +11,16 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 SECONDS, LEAST = 0.08, 3
-
 
 Programs = dict[str, Callable[[], Any]]
 SQUARE, ROWS, IMAGES = (2048, 1024), (4096, 768), (32, 64, 32, 32)
 
 
-@functools.cache
+@cache
 def values(m: Any, shape: tuple[int, ...]) -> Any:
     """Random numbers, the same for all that ask for this shape."""
     return m.randn(shape)

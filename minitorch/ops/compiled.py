@@ -14,7 +14,7 @@ FROM = 1 << 12  # elements from which that pays
 
 
 def compiled(op: Unary, *numbers: str, least: int = FROM, kinds: str = "f") -> Unary:
-    """The operation with the compiled bodies of its name.
+    """Puts the compiled bodies of its name into an operation, and returns it.
 
     Args:
         op: An operation of which `kernels/cpu/activation.py` has the function and its slope.

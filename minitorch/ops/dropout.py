@@ -20,7 +20,7 @@ _COMPILED_FROM = 1 << 14  # elements from which a compiled pass pays
 
 def _forward(a: Any, *, keep: Any, scale: float) -> Any:
     if keep.shape == a.shape and keep.flags.c_contiguous:
-        kernels = load_for("philox", a, least=_COMPILED_FROM, kinds="f", contiguous=True)
+        kernels = load_for("elementwise", a, least=_COMPILED_FROM, kinds="f", contiguous=True)
         if kernels is not None:
             return kernels.drop(a, keep, scale)
     return a * (keep.astype(a.dtype) * a.dtype.type(scale))

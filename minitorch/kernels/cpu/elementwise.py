@@ -57,6 +57,14 @@ def _keep(first, last, a, number, condition, wanted, y):  # type: ignore[no-unty
         ys[i] = x if cs[i] == wanted else number
 
 
+@kernel()
+def _drop(first, last, x, keep, y, scale):  # type: ignore[no-untyped-def]
+    start, stop = first * _BLOCK, last * _BLOCK
+    xs, ks, ys, zero = x[start:stop], keep[start:stop], y[start:stop], scale * 0
+    for i in range(len(xs)):
+        ys[i] = xs[i] * (scale if ks[i] else zero)
+
+
 @functools.cache
 def _compiled(loop: Callable[..., Any], name: str) -> Kernel:
     """The loop around a function of `activation.py`, under a name of its own on disk."""
@@ -92,4 +100,12 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
     else:
         wanted = array is a
         _keep(blocks, array.reshape(-1), b if wanted else a, cs, wanted, out)
+    return y
+
+
+def drop(x: Any, keep: Any, scale: float) -> Any:
+    """`x · scale` where `keep`, else `x · 0`; contiguous arrays of one shape."""
+    y = np.empty(x.shape, x.dtype)
+    flat = (a.reshape(-1) for a in (x, keep, y))
+    _drop(-(-x.size // _BLOCK), *flat, x.dtype.type(scale))
     return y

@@ -67,14 +67,6 @@ def _dropout(first, last, x, y, keep, limit, scale, key0, key1, position):  # ty
 
 
 @kernel()
-def _drop(first, last, x, keep, y, scale):  # type: ignore[no-untyped-def]
-    start, stop = first * _BLOCK, last * _BLOCK
-    xs, ks, ys, zero = x[start:stop], keep[start:stop], y[start:stop], scale * 0
-    for i in range(len(xs)):
-        ys[i] = xs[i] * (scale if ks[i] else zero)
-
-
-@kernel()
 def _keep(first, last, keep, limit, key0, key1, position):  # type: ignore[no-untyped-def]
     words = np.empty(_BLOCK // 4, np.uint64)
     lots = words.view(np.uint16)
@@ -123,14 +115,6 @@ def dropout(x: Any, limit: int, scale: float, key: tuple[int, int], position: in
     given = (np.uint16(limit), x.dtype.type(scale), *_words(key, position))
     _dropout(_blocks(x), x.reshape(-1), y.reshape(-1), keep.reshape(-1), *given)
     return y, keep
-
-
-def drop(x: Any, keep: Any, scale: float) -> Any:
-    """`x · scale` where `keep`, else `x · 0`; contiguous arrays of one shape."""
-    y = np.empty(x.shape, x.dtype)
-    flat = (a.reshape(-1) for a in (x, keep, y))
-    _drop(_blocks(x), *flat, x.dtype.type(scale))
-    return y
 
 
 def keep(shape: tuple[int, ...], limit: int, key: tuple[int, int], position: int) -> Any:

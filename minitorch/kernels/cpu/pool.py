@@ -1,8 +1,9 @@
-"""Maximum pooling over three axes, plane by plane.
+"""Maximum pooling over one to three axes, plane by plane.
 
 For each window the number of the winning element within it is kept, in the order of the memory: two
-bytes instead of a position of eight. Images have one element on the first axis. Windows of 2 × 2
-that lie side by side have a body of their own.
+bytes instead of a position of eight. Images have bodies of their own: windows of 2 × 2 side by side
+are compared in pairs, others element after element on planes laid out anew (`plane_plan`). What has
+one or three axes is a volume here.
 """
 
 from __future__ import annotations

@@ -188,12 +188,14 @@ class Segment:
 
     def _lowered_sum(self, ref: Ref, axes: tuple[int, ...]) -> Lowered | None:
         """A sum along the first or the last axes."""
-        x = self._leaf(ref)
+        x, array = self._leaf(ref), self.tape.array_of(ref)
         if x.dtype not in "fd":
             return None
+        if any(s == 0 < n - 1 for s, n in zip(array.strides, x.shape, strict=True)):
+            return None  # NumPy adds the copies of a number one after the other
         axes = tuple(sorted(axes))
         count = math.prod(x.shape[i] for i in axes)
-        if count < 2 or added_one_by_one(self.tape.array_of(ref), axes) >= LONG:
+        if count < 2 or added_one_by_one(array, axes) >= LONG:
             return None
         if math.prod(x.shape[axes[0] :]) == count:
             return Lowered(x, ("rows", axes[0]))

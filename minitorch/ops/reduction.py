@@ -102,7 +102,8 @@ def sum(
         return renamed(sum, locals())
     if dim is None and dtype is None and not keepdim and isinstance(input, primitive.Tensor):
         array = input._array
-        if type(array) is np.ndarray and array.dtype.char in "fd":
+        plain = type(array) is np.ndarray and array.dtype.char in "fd"
+        if plain and (array.size < LONG or array.flags.c_contiguous):
             # The sum that every loss ends in, with nothing to find out about its axes.
             params = {"axes": tuple(range(array.ndim)), "keepdim": False, "shape": array.shape}
             return finish_one(_SUM, _total(array), input, params)

@@ -248,11 +248,17 @@ def test_a_kernel_may_read_nothing() -> None:
     assert not captured.counts.breaks
 
 
+def _twice(v: Any, x: Any) -> Any:
+    return v.sum() + (v * x).sum(1)
+
+
 # Functions of x and y, and a shape: with the numbers they are recorded with, mistakes do not show.
 HIDDEN: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "a sum of bools": (lambda x, y: mt.where(((x > 0) + (y > 0)) ^ (x > y), x, y), (128, 129)),
     "axes in another order": (lambda x, y: (x * 1 + y).sum((2, 1)), (33, 17, 33)),
     "one by one": (lambda x, y: (x * 2 + y).sum(0), (40000, 1)),
+    "copies": (lambda x, y: _twice((x * y)[:1].expand(24, 1030), x), (24, 1030)),
+    "many copies": (lambda x, y: _twice((x * y)[:1].expand(60, 1030), x), (60, 1030)),
 }
 
 

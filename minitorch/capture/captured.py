@@ -226,6 +226,10 @@ class Captured:
             line = reason.args[1] if len(reason.args) > 1 else self._own_line()
             self._break(key, (reason.args[0], line))
             return
+        except Exception as error:  # of this package, or no memory: the step itself went well
+            text = f"the recording could not be finished ({type(error).__name__}: {error})"
+            self._break(key, (text, self._own_line()))
+            return
         self.counts.recordings += 1
         self._recordings.setdefault(key, []).insert(0, recording)
         self._last = key

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..backend.memory import keep_freed_memory
 from . import threads
+from .unobserved import unobserved
 
 # Elements below which a few calls of NumPy are as fast, and importing numba is not worth it. Fixed,
 # so that the bodies, and with them the last bits, do not depend on what ran before.
@@ -42,7 +43,8 @@ def load(family: str) -> ModuleType | None:
     if _forked:
         return None
     if family not in _loaded:
-        _loaded[family] = _import(family)
+        with unobserved():
+            _loaded[family] = _import(family)
     if _loaded[family] is not None:
         threads.apply()
     if _reentrant or threading.current_thread() is threading.main_thread():

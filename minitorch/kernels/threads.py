@@ -14,6 +14,7 @@ import threading
 from typing import Any
 
 from ..errors import ArgumentError
+from .unobserved import unobserved
 
 
 class _Here(threading.local):
@@ -42,13 +43,14 @@ def apply() -> None:
     """Called before kernels run: gives those of this thread the number that was asked for."""
     if _here.asked == _wanted:
         return
-    from numba import config
+    with unobserved():
+        from numba import config
 
-    from .cpu import team
+        from .cpu import team
 
-    most = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    _here.usable = 1 if _here.alone else min(_asked() or most, most)
-    team.start(_here.usable - 1)
+        most = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+        _here.usable = 1 if _here.alone else min(_asked() or most, most)
+        team.start(_here.usable - 1)
     _here.asked = _wanted
 
 

@@ -107,6 +107,7 @@ def _at_corner(x: Any, places: list[Any], weights: list[Any]) -> Any:
     area = math.prod(sizes)
     planes = (arange(n * c, device=x.device) * area).reshape(n, c, *[1] * len(sizes))
     values = take_flat(x, planes + flat.unsqueeze(1))
+    values = elementwise.where(inside.unsqueeze(1), values, 0.0)  # what is there need not be finite
     weight = elementwise.where(inside, weights[0], 0.0)
     for w in weights[1:]:
         weight = weight * w

@@ -208,6 +208,19 @@ def test_fullgraph_raises() -> None:
         several(call, mt.ones(1))
 
 
+def test_a_recording_that_cannot_be_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> Any:
+        raise MemoryError("no room for a kernel")
+
+    monkeypatch.setattr("minitorch.capture.recording.fused", full)
+    captured = Captured(lambda x: x * 2 + 1)
+    x = mt.ones(3)
+    with pytest.warns(CaptureWarning, match=r"could not be finished \(MemoryError: no room"):
+        found = [captured(x).tolist() for _ in range(4)]
+    assert found == [[3.0, 3.0, 3.0]] * 4
+    assert captured.counts.eager == 4
+
+
 def test_a_stale_replay_is_found() -> None:
     hidden = iter(range(100)).__next__  # state that nobody can compare
     call = Captured(lambda x: x * hidden())

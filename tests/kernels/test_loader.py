@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import minitorch as mt
 from minitorch.kernels import __main__ as kernel_programs
 from minitorch.kernels import load, loader
+from minitorch.kernels.unobserved import unobserved
 
 
 def test_a_family_is_loaded_once() -> None:
@@ -107,7 +109,7 @@ def test_softmax_agrees_with_its_plain_body(
     rule = getattr(softmax, f"_{name}_rule")
     forward = getattr(softmax, f"_{name}_forward")
     calls: list[str] = []
-    module = load("norm")
+    module = load("softmax")
     assert module is not None
     for body in (name, f"{name}_backward"):
         kernel = getattr(module, body)
@@ -193,6 +195,27 @@ def test_a_long_compilation_is_told_once(
     for _ in range(2):
         kernel.Kernel(lambda first, last, x: None)(1, np.ones(3))
     assert capsys.readouterr().err.count("minitorch: compiling kernels for this machine, once") == 1
+
+
+def test_profile_functions_do_not_see_a_compilation() -> None:
+    seen: list[str] = []
+
+    def watch(frame: Any, event: str, arg: Any) -> None:
+        seen.append(frame.f_code.co_name)
+
+    def work() -> None:
+        raise ValueError("nobody looks")
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        with pytest.raises(ValueError, match="nobody looks"), unobserved():
+            work()
+        assert sys.getprofile() == watch
+    finally:
+        sys.setprofile(before)
+    assert "work" not in seen
+    assert "unobserved" in seen
 
 
 def test_the_command_line_wants_a_word() -> None:

@@ -77,6 +77,19 @@ def test_gradients_of_a_fast_body_without_the_kernels(monkeypatch: pytest.Monkey
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [4, 60])
+def test_what_lies_outside_of_a_grid_is_zero(size: int) -> None:
+    """Whatever the images hold, with the kernel and without."""
+    x, outside = mt.zeros(1, 1, size, size), mt.full((1, 48, 48, 2), 1.5)
+    x[0, 0, 0, 0] = float("nan")
+    outside.requires_grad_()
+    y = mt.nn.functional.grid_sample(x, outside, align_corners=True)
+    y.sum().backward()
+    assert outside.grad is not None
+    assert not y.detach().numpy().any()
+    assert not outside.grad.numpy().any()
+
+
 @pytest.mark.parametrize(("features", "outputs"), [(4, 0), (0, 4), (0, 0)])
 def test_linear_layers_without_features(features: int, outputs: int) -> None:
     x = mt.ones(2, 3, features, requires_grad=True)

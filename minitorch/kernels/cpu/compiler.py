@@ -33,6 +33,8 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
 
+from ..unobserved import unobserved
+
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
 PIECE_TYPE = ir.FunctionType(ir.VoidType(), [_I64, _I64, _BYTES])  # first, last, arguments
@@ -77,13 +79,15 @@ def _note(seconds: float) -> None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Garbage is not collected meanwhile: hardly anything that a compilation makes is any yet."""
+    """Garbage is not collected meanwhile: hardly anything that a compilation makes is any yet; and
+    no profile function sees it."""
     global _depth
     start, collecting = time.perf_counter(), gc.isenabled()
     gc.disable()
     _depth += 1
     try:
-        yield
+        with unobserved():
+            yield
     finally:
         _depth -= 1
         if collecting:

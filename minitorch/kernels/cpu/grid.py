@@ -76,10 +76,10 @@ def _sample(first, last, x, index, share, y):  # type: ignore[no-untyped-def]
     for plane in range(first, last):
         i, source = plane // c, x[plane // c, plane % c]
         out = y[i, plane % c]
-        zero = source[0] * 0
         for p in range(places):
             s, t = share[i, 0, p], share[i, 1, p]
-            one = 1 - s * 0
+            zero = s * 0
+            one = 1 - zero
             i0, i1, i2, i3 = index[i, 0, p], index[i, 1, p], index[i, 2, p], index[i, 3, p]
             a = source[i0] if i0 >= 0 else zero
             b = source[i1] if i1 >= 0 else zero
@@ -111,14 +111,14 @@ def _grid_gradient(first, last, g, x, index, share, slope, dgrid):  # type: igno
         dgrid[i] = 0
         for ch in range(c):
             source = x[i, ch]
-            zero = source[0] * 0
             for p in range(places):
+                s, t, value = share[i, 0, p], share[i, 1, p], g[i, ch, p]
+                zero = s * 0
                 i0, i1, i2, i3 = index[i, 0, p], index[i, 1, p], index[i, 2, p], index[i, 3, p]
                 a = source[i0] if i0 >= 0 else zero
                 b = source[i1] if i1 >= 0 else zero
                 e = source[i2] if i2 >= 0 else zero
                 f = source[i3] if i3 >= 0 else zero
-                s, t, value = share[i, 0, p], share[i, 1, p], g[i, ch, p]
                 dgrid[i, p, 0] += value * ((b - a) * (1 - t) + (f - e) * t)
                 dgrid[i, p, 1] += value * ((e - a) * (1 - s) + (f - b) * s)
         for p in range(places):

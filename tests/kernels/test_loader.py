@@ -51,23 +51,6 @@ def test_everything_runs_without_numba() -> None:
     assert _run(program).stdout.split() == ["0.5205"]
 
 
-LARGE_PAGES = """
-import re
-from minitorch.backend.memory import keep_freed_memory
-keep_freed_memory()
-regions = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
-print(any("[heap]" in region and " hg" in region for region in regions))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the heap is glibc's")
-def test_the_heap_asks_for_large_pages_unless_the_user_chose() -> None:
-    if not os.path.exists("/sys/kernel/mm/transparent_hugepage"):
-        pytest.skip("the system has none")
-    assert _run(LARGE_PAGES).stdout.split() == ["True"]
-    assert _run(LARGE_PAGES, MALLOC_TOP_PAD_="131072").stdout.split() == ["False"]
-
-
 SMALL = """
 import sys
 import minitorch as mt

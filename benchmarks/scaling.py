@@ -138,7 +138,7 @@ def page(sides: dict[str, dict[str, list[float]]], machine: dict[str, Any]) -> s
         "# How the cost of a step grows",
         "",
         "Written by `benchmarks/scaling.py`. Milliseconds of forward, backward and Adam's update; "
-        "the slope is that of log(ms) over log(size) to the next size, and the last column says "
+        "the slope is that of log(ms) over log(size) to the next size, and each headline says "
         "which slope the work itself has in the end.",
         "",
         ", ".join(f"{name} {machine[name]}" for name in ("time", "cpu", "cores", "threads")),

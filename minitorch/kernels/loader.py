@@ -123,11 +123,12 @@ def _own_cache() -> Iterator[None]:
 
 @functools.cache
 def _version() -> str:
-    """A name for what the sources of the kernels are."""
-    here, sources = os.path.join(os.path.dirname(__file__), "cpu"), hashlib.sha256()
-    for name in sorted(name for name in os.listdir(here) if name.endswith(".py")):
-        with open(os.path.join(here, name), "rb") as file:
-            sources.update(file.read())
+    """A name for what the sources of the kernels are, and of the plans whose sizes they hold."""
+    here, sources = os.path.dirname(__file__), hashlib.sha256()
+    for folder in (here, os.path.join(here, "cpu")):
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(".py")):
+            with open(os.path.join(folder, name), "rb") as file:
+                sources.update(file.read())
     return sources.hexdigest()[:8]
 
 

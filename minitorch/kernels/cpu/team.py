@@ -217,7 +217,8 @@ def _aligned_words(count: int) -> np.ndarray:
 _words = _aligned_words((SEMAPHORE + _LINE * MOST_HELPERS) // 8)
 STATE: int = _words.ctypes.data
 _helpers: list[threading.Thread] = []
-_teams: dict[tuple[bool, int], np.ndarray] = {}
+# The words of a team, and where they lie: to ask NumPy at each call would take microseconds.
+_teams: dict[tuple[bool, int], tuple[np.ndarray, int]] = {}
 _lock = threading.Lock()
 
 
@@ -237,15 +238,16 @@ def of(workers: int) -> int:
     """So many threads, as the entry of a body takes them (`compiler.py`)."""
     if not workers:
         return 0
-    words = _teams.get((available, workers))
-    if words is None:
+    known = _teams.get((available, workers))
+    if known is None:
         function = share_out if available else _share_out_by_numba
         kinds = (_N,) * 6
         function.compile(kinds)
         code = function.overloads[kinds]
         address = code.library.get_pointer_to_function(code.fndesc.llvm_cfunc_wrapper_name)
-        words = _teams[available, workers] = np.array([address, STATE, workers])
-    return words.ctypes.data
+        words = np.array([address, STATE, workers])
+        known = _teams[available, workers] = words, words.ctypes.data
+    return known[1]
 
 
 def start(helpers: int) -> None:

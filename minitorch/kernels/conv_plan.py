@@ -27,9 +27,9 @@ _TASKS = 8  # parts that a convolution has if it can, to be shared out
 _COLUMNS, _ROWS = 16, 6  # of the products
 _CHUNK = 4  # blocks of 16 columns that a task of the weight's gradient has
 _MANY = 400_000  # weights, which do not stay in the cache of a core
-# In multiplications: what it costs to read such a weight, and to make and use a number of patches,
-# or of an image as it is; all measured.
-_READ, _PATCH, _PLAIN = 7, 40, 20
+# In multiplications: what it costs to read such a weight, to make and use a number of patches, and
+# to put a number of an image beside those of the other images and back; all measured.
+_READ, _PATCH, _BESIDE = 7, 40, 40
 
 Three = tuple[int, int, int]
 
@@ -268,8 +268,27 @@ def weight_plan(
     return plan._replace(sizes=sizes)
 
 
-@functools.lru_cache(maxsize=256)
-def one_product_pays(
+def is_plain(window: Any) -> bool:
+    """Whether the patches are the images themselves."""
+    edges = (*window.low, *window.high)
+    return math.prod(window.kernel) == 1 == math.prod(window.stride) and not any(edges)
+
+
+def one_matrix_pays(images: int, channels: int, columns: int, places: int) -> bool:
+    """Whether 1 × 1 is quicker with all images in one matrix than with a matrix for each.
+
+    Their columns fill panels of 16; the images are copied twice.
+    """
+    spare = -places % _COLUMNS * channels * columns
+    return images > 1 and spare > _BESIDE * places * (channels + columns)
+
+
+def one_sum_pays(images: int, channels: int, columns: int, places: int) -> bool:
+    """Likewise for the weight's gradient, which has a sum for each image otherwise."""
+    return images > 1 and 2 * channels * columns > 3 * places * (channels + columns)
+
+
+def _one_product_pays(
     x_shape: tuple[int, ...], weight_shape: tuple[int, ...], window: Any, groups: int
 ) -> bool:
     """Whether one product with the patches of the batch is expected to be quicker than parts."""
@@ -282,6 +301,14 @@ def one_product_pays(
     best = weights * (places + _READ * parts)
     if tiles_pay(images, x_shape[1], weight_shape[0], outputs, window, groups):
         best = min(best, tiles_cost(images, x_shape[1], weight_shape[0], outputs))
-    plain = math.prod(window.kernel) * math.prod(window.stride) == 1
-    extra = (_PLAIN if plain else _PATCH) / weight_shape[0]
-    return weights * places * (1 + extra) < best
+    return weights * places * (1 + _PATCH / weight_shape[0]) < best
+
+
+@functools.lru_cache(maxsize=256)
+def direct_family(
+    x_shape: tuple[int, ...], weight_shape: tuple[int, ...], window: Any, groups: int
+) -> str:
+    """Which family of kernels is expected to be quickest for float32."""
+    if groups == 1 and tuple(window.kernel) == (1, 1):
+        return "pointwise"
+    return "im2col" if _one_product_pays(x_shape, weight_shape, window, groups) else "correlate"

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import backend
 from ..kernels import load_for
-from ..kernels.conv_plan import one_product_pays
+from ..kernels.conv_plan import direct_family
 from .fused import Fused
 from .unfold import Window, fold_columns, padded, sum_taps, taps, unfold_columns
 from .wide import wide
@@ -67,8 +67,9 @@ def _direct(a: Any, weight: Any, window: Window, groups: int, shape: tuple[int, 
     values = math.prod(shape[:2]) * math.prod(window.kernel) * math.prod(window.output(*shape[2:]))
     if values < _SMALL or not weight.size:
         return None
-    family = "im2col" if one_product_pays(shape, weight.shape, window, groups) else "correlate"
-    return load_for(family, a, weight, least=0, kinds="f")
+    return load_for(
+        direct_family(shape, weight.shape, window, groups), a, weight, least=0, kinds="f"
+    )
 
 
 def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:

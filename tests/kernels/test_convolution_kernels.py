@@ -18,6 +18,13 @@ CASES = {
     "bands and stride": (1, 96, (40, 40), 16, (3, 3), 2, 1, 1, 1),
     "blocks of columns shared out": (1, 48, (9, 9), 80, (3, 3), 1, 0, 1, 1),
     "stride beyond the window": (2, 24, (12, 12), 16, (2, 2), 3, 0, 1, 1),
+    "pointwise": (3, 24, (9, 7), 20, (1, 1), 1, 0, 1, 1),
+    "pointwise, places of all images together": (6, 200, (3, 3), 150, (1, 1), 1, 0, 1, 1),
+    "pointwise, one place": (9, 64, (1, 1), 48, (1, 1), 1, 0, 1, 1),
+    "pointwise padding": (2, 24, (11, 18), 20, (1, 1), 1, 1, 1, 1),
+    "pointwise strides": (2, 24, (21, 20), 20, (1, 1), (2, 3), 0, 1, 1),
+    "pointwise stride, odd lines": (2, 24, (20, 35), 20, (1, 1), 2, 0, 1, 1),
+    "pointwise stride and padding": (2, 24, (20, 35), 20, (1, 1), 2, 2, 1, 1),
     "pointwise stride": (7, 64, (8, 8), 32, (1, 1), 2, 0, 1, 1),
     "padding beyond the window": (2, 24, (8, 9), 8, (3, 3), 1, 4, 1, 1),
     "groups": (4, 24, (14, 10), 36, (3, 3), 2, 1, 1, 3),
@@ -108,7 +115,11 @@ THREADED = "several images in a part, bands of rows, groups, tiles, tiles that r
 
 
 @pytest.mark.parametrize(
-    "name", [*THREADED.split(", "), "tiles, all weights at once", "many weights", "few outputs"]
+    "name",
+    [
+        *(*THREADED.split(", "), "tiles, all weights at once", "many weights", "few outputs"),
+        *("pointwise", "pointwise stride, odd lines", "many pointwise weights"),
+    ],
 )
 def test_convolution_has_the_same_bits_for_any_number_of_threads(name: str) -> None:
     before = mt.get_num_threads()

@@ -12,9 +12,24 @@ from typing import Any
 import numpy as np
 
 from .conv import add_patches, patches
+from .kernel import kernel
 from .panels import Jobs
 
 _POINT = ((1, 1), (1, 1), (0, 0), (0, 0), (1, 1))  # a window of one element
+
+
+@kernel()
+def _add_bias(first, last, y, bias):  # type: ignore[no-untyped-def]
+    for p in range(first, last):
+        line, number = y[p], bias[p % len(bias)]
+        for k in range(len(line)):
+            line[k] += number
+
+
+def add_bias(y: Any, bias: Any) -> None:
+    """y_NO… += bias_O."""
+    planes = y.shape[0] * y.shape[1]
+    _add_bias(planes, y.reshape(planes, -1), np.ascontiguousarray(bias))
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -36,7 +51,7 @@ def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
     y = _product(weight.reshape(o, -1), patches(x, window, *outputs))
     y = _exchanged(y.reshape(o, n, *outputs)).reshape(n, o, *outputs)
     if bias is not None:
-        y += bias.reshape(-1, 1, 1)
+        add_bias(y, bias)
     return y
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from .. import threads
 from .kernel import inlined, kernel
+from .memory import address
 from .vector import (
     COLUMNS,
     FETCHED,
@@ -46,7 +48,8 @@ _ITEMSIZE = 4
 _SHARED_FROM = 1 << 18  # multiplications from which a second thread pays
 
 # A line of the table: its first items of the two rounds, which are copies of panels, or sums of
-# columns, and blocks of the result; sizes; the cut; addresses, and bytes from place to place.
+# columns, and blocks of the result; sizes; the cut; positions in the list of arrays, and bytes from
+# place to place.
 (_COPIES, _RESULTS, _SUMS, _M, _N, _K) = range(6)
 (_TILES, _BLOCK_COLUMNS, _GROUPS, _DOWN, _ACROSS, _PANEL, _PACKED_MATRIX) = range(6, 13)
 (_A, _A_MATRIX, _A_ROW, _A_COLUMN, _B, _B_MATRIX, _B_ROW, _B_COLUMN) = range(13, 21)
@@ -104,38 +107,41 @@ def _sum(s, source, out, columns, part):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _copy(s, item, panels, part):  # type: ignore[no-untyped-def]
+def _copy(s, places, item, part):  # type: ignore[no-untyped-def]
     """The first round: panels of a group of columns, or the sums of these columns."""
     z, left = item // s[_GROUPS], item % s[_GROUPS] * _GROUP
-    b, columns = s[_B] + z * s[_B_MATRIX] + left * s[_B_COLUMN], min(_GROUP, s[_N] - left)
+    b = address(places[s[_B]]) + z * s[_B_MATRIX] + left * s[_B_COLUMN]
+    columns = min(_GROUP, s[_N] - left)
     if s[_SUMS]:
+        out = address(places[s[_C]]) + _ITEMSIZE * left
         for j in range(0, columns, COLUMNS):
             place = _ITEMSIZE * j
-            _sum(s, b + place, s[_C] + _ITEMSIZE * left + place, columns - j, part)
+            _sum(s, b + place, out + place, columns - j, part)
         return
-    to = panels + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
+    to = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
     _pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)
 
 
 @inlined
-def _block(s, item, panels, lefts):  # type: ignore[no-untyped-def]
+def _block(s, places, item, lefts):  # type: ignore[no-untyped-def]
     """The second round: a block of the result."""
     z, item = item // (s[_DOWN] * s[_ACROSS]), item % (s[_DOWN] * s[_ACROSS])
     i, left = item // s[_ACROSS], item % s[_ACROSS] * s[_BLOCK_COLUMNS]
     top, end = s[_TILES] * i // s[_DOWN] * ROWS, s[_TILES] * (i + 1) // s[_DOWN] * ROWS
     rows, columns = min(end, s[_M]) - top, min(s[_BLOCK_COLUMNS], s[_N] - left)
-    old, old_row = s[_START] + top * s[_START_ROW] + _ITEMSIZE * left, s[_START_ROW]
-    new = s[_C] + z * s[_C_MATRIX] + top * s[_C_ROW] + _ITEMSIZE * left
+    panels = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX]
+    old, old_row = address(places[s[_START]]) + _ITEMSIZE * left, s[_START_ROW]
+    old += top * old_row
+    new = address(places[s[_C]]) + z * s[_C_MATRIX] + top * s[_C_ROW] + _ITEMSIZE * left
     pieces = 1 if s[_K] <= _MOST_TERMS else (s[_K] + _TERMS - 1) // _TERMS
     for piece in range(pieces):
         t = s[_K] * piece // pieces
         terms = s[_K] * (piece + 1) // pieces - t
-        a = s[_A] + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
+        a = address(places[s[_A]]) + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
         panel = _ITEMSIZE * (terms * ROWS + _GAP)
         _pack(a, s[_A_COLUMN], s[_A_ROW], lefts, ROWS, panel, terms, rows)
         for j in range(0, columns, COLUMNS):
-            b = panels + s[_PACKED] + z * s[_PACKED_MATRIX] + (left + j) // COLUMNS * s[_PANEL]
-            b += t * COLUMNS * _ITEMSIZE
+            b = panels + (left + j) // COLUMNS * s[_PANEL] + t * COLUMNS * _ITEMSIZE
             few = (terms * ROWS + rows - 1) // rows  # of the next panel's lines for each tile
             for r in range(0, rows, ROWS):
                 for i in range(0, few, FETCHED):
@@ -160,20 +166,19 @@ _room = stack(_HIGH // ROWS * (_MOST_TERMS * ROWS + _GAP))
 
 
 @kernel(written_out=True)
-def _work(first, last, jobs, packed, copying):  # type: ignore[no-untyped-def]
-    lefts, panels = _room(), packed.ctypes.data
+def _work(first, last, jobs, places, copying):  # type: ignore[no-untyped-def]
+    lefts = _room()
     for item in range(first, last):
         number = len(jobs) - 1
         while item < jobs[number, _COPIES if copying else _RESULTS]:
             number -= 1
         s = jobs[number]
         if copying:
-            _copy(s, item - s[_COPIES], panels, lefts)
+            _copy(s, places, item - s[_COPIES], lefts)
         else:
-            _block(s, item - s[_RESULTS], panels, lefts)
+            _block(s, places, item - s[_RESULTS], lefts)
 
 
-@functools.cache
 def _cut(m: int, n: int, k: int) -> tuple[int, ...]:
     """The part of a line of the table that follows from the sizes of a product."""
     tiles, down = -(-m // ROWS), -(-m // _HIGH)
@@ -185,8 +190,50 @@ def _cut(m: int, n: int, k: int) -> tuple[int, ...]:
     return (0, m, n, k, *cut, panel, panel * -(-n // COLUMNS))
 
 
-def _address(a: Any) -> int:
-    return int(a.__array_interface__["data"][0])
+class _Plan:
+    """What follows from the shapes and strides of the arrays of some jobs.
+
+    Args:
+        sizes: What `Jobs` notes of each.
+
+    Attributes:
+        table: A line for each job, with positions in the list of arrays where addresses would be.
+        copies: Items of the first round.
+        blocks: Items of the second one.
+        packed: Bytes of all panels.
+        shared: Whether a second thread pays.
+    """
+
+    def __init__(self, sizes: Iterable[tuple[Any, ...]]) -> None:
+        self.copies = self.blocks = self.packed = work = 0
+        lines: list[tuple[int, ...]] = []
+        place = 1  # of the next array; the panels are the first one
+        for a_shape, a_steps, b_shape, b_steps, c_steps, start_step in sizes:
+            matrices, (*_, k, n) = 1 if len(b_shape) == 2 else b_shape[0], b_shape
+            if a_shape is None:
+                groups = -(-n // _GROUP)
+                head = (self.copies, self.blocks, 1, 0, n, k, 0, 0, groups, *[0] * 8)
+                lines.append((*head, place, 0, *b_steps, place + 1, *[0] * 5))
+                place += 2
+                work += k * n
+            else:
+                m, cut = a_shape[-2], _cut(a_shape[-2], n, k)
+                *_, groups, down, across, _, packed = cut
+                lines.append(
+                    (self.copies, self.blocks, *cut, place, *(0, *a_steps)[-3:])
+                    + (place + 1, *(0, *b_steps)[-3:], place + 2, *(0, *c_steps[:-1])[-2:])
+                    + (place + 3, start_step, self.packed)
+                )
+                place += 4
+                self.blocks += matrices * down * across
+                self.packed += matrices * packed
+                work += matrices * m * n * k
+            self.copies += matrices * groups
+        self.table = np.array(lines, np.int64)
+        self.shared = work >= _SHARED_FROM
+
+
+_plan = functools.lru_cache(1024)(_Plan)
 
 
 class _Scratch(threading.local):
@@ -194,20 +241,18 @@ class _Scratch(threading.local):
 
     def __init__(self) -> None:
         self.packed = np.empty(1 << 18, np.float32)
-        self.zeros = np.zeros(1 << 12, np.float32)
-        self.at_zeros = _address(self.zeros)
 
 
 _scratch = _Scratch()
+_zeros = np.zeros(1 << 12, np.float32)
 
 
 class Jobs:
     """Products and sums of columns of float32 that are computed together; none may be empty."""
 
     def __init__(self) -> None:
-        self._lines: list[tuple[int, ...]] = []
-        self._kept: list[Any] = []  # arrays that must live until then
-        self._copies = self._blocks = self._packed = self._work = 0
+        self._sizes: list[tuple[Any, ...]] = []
+        self._arrays: list[Any] = []
 
     def add_product(self, c: Any, a: Any, b: Any, start: Any = None) -> None:
         """c = start + a @ b.
@@ -218,26 +263,13 @@ class Jobs:
             b: f32[K, N] or f32[Z, K, N] of any strides.
             start: f32[N] in one piece, or `c` itself if it has two axes, or None.
         """
-        matrices = c.shape[0] if c.ndim == 3 else 1
-        (m, n), k = c.shape[-2:], a.shape[-1]
-        cut = _cut(m, n, k)
-        if start is None and n <= _scratch.zeros.size:
-            at_start = _scratch.at_zeros
-        else:
-            start = np.zeros(n, np.float32) if start is None else start
-            at_start = _address(start)
-        self._kept += (a, b, c, start)
-        self._lines.append(
-            (self._copies, self._blocks, *cut)
-            + (_address(a), *(0, *a.strides)[-3:], _address(b), *(0, *b.strides)[-3:])
-            + (_address(c), *(0, *c.strides[:-1])[-2:])
-            + (at_start, start.strides[0] if start is c else 0, self._packed)
+        shape, steps = b.shape, c.strides
+        if start is None:
+            start = _zeros if shape[-1] <= _zeros.size else np.zeros(shape[-1], np.float32)
+        self._sizes.append(
+            (a.shape, a.strides, shape, b.strides, steps, steps[0] if start is c else 0)
         )
-        *_, groups, down, across, _, packed = cut
-        self._copies += matrices * groups
-        self._blocks += matrices * down * across
-        self._packed += matrices * packed
-        self._work += matrices * m * n * k
+        self._arrays += (a, b, c, start)
 
     def add_sums(self, out: Any, x: Any) -> None:
         """out = the sums of x over its rows.
@@ -246,18 +278,15 @@ class Jobs:
             out: f32[N] in one piece.
             x: f32[M, N], rows in one piece.
         """
-        (k, n), groups = x.shape, -(-x.shape[1] // _GROUP)
-        head = (self._copies, self._blocks, 1, 0, n, k, 0, 0, groups, *[0] * 8)
-        self._lines.append((*head, _address(x), 0, *x.strides, _address(out), *[0] * 5))
-        self._kept += (x, out)
-        self._copies += groups
-        self._work += x.size
+        self._sizes.append((None, None, x.shape, x.strides, None, 0))
+        self._arrays += (x, out)
 
     def compute(self) -> None:
         """Computes all of them."""
-        jobs, packed = np.array(self._lines, np.int64), _scratch.packed
-        if self._packed > packed.nbytes:
-            packed = np.empty(self._packed // _ITEMSIZE, np.float32)
-        workers = threads.count() if self._work >= _SHARED_FROM else 0
-        _work.share(workers, self._copies, jobs, packed, True)
-        _work.share(workers, self._blocks, jobs, packed, False)
+        plan, packed = _plan(tuple(self._sizes)), _scratch.packed
+        if plan.packed > packed.nbytes:
+            packed = np.empty(plan.packed // _ITEMSIZE, np.float32)
+        places = np.array([id(packed), *map(id, self._arrays)], np.int64)
+        workers = threads.count() if plan.shared else 0
+        _work.share(workers, plan.copies, plan.table, places, True)
+        _work.share(workers, plan.blocks, plan.table, places, False)

@@ -169,16 +169,19 @@ def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]
             product(g.T, x) if needs[1] else None,
             column_sums(g) if needs[2] else None,
         ]
-    grads = [np.empty(shape, np.float32) for shape in (x.shape, w.shape, w.shape[:1])]
+    dx = dw = db = None
     jobs = Jobs()
     if needs[0]:
-        jobs.add_product(grads[0], g, w)
+        dx = np.empty(x.shape, np.float32)
+        jobs.add_product(dx, g, w)
     if needs[1]:
-        jobs.add_product(grads[1], g.T, x)
+        dw = np.empty(w.shape, np.float32)
+        jobs.add_product(dw, g.T, x)
     if needs[2]:
-        jobs.add_sums(grads[2], g if g.strides[1] == g.itemsize else np.ascontiguousarray(g))
+        db = np.empty(w.shape[0], np.float32)
+        jobs.add_sums(db, g if g.strides[1] == g.itemsize else np.ascontiguousarray(g))
     jobs.compute()
-    return [d if need else None for d, need in zip(grads, needs, strict=True)]
+    return [dx, dw, db]
 
 
 def column_sums(x: Any) -> Any:

@@ -103,13 +103,16 @@ def test_empty_products(m: int, n: int, k: int) -> None:
     np.testing.assert_array_equal(column_sums(a), a.sum(0))
 
 
-@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 5000, 400_000])
-def test_sums_of_many_rows_stay_exact(rows: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [(1, 18), (1023, 18), (1024, 64), (1025, 83), (5000, 64), (5000, 18), (400_000, 18)],
+)
+def test_sums_of_many_rows_stay_exact(rows: int, columns: int) -> None:
     from minitorch.kernels.cpu.product import column_sums
 
-    x = np.full((rows, 18), 0.1, np.float32)
+    x = np.full((rows, columns), 0.1, np.float32)
     np.testing.assert_allclose(column_sums(x), x.sum(0, dtype="d"), 5e-5)
-    x = _numbers(rows % 7000, 18)
+    x = _numbers(rows % 7000, columns)
     np.testing.assert_allclose(column_sums(x), x.sum(0, dtype="d"), 1e-4, 1e-4)
 
 
@@ -128,6 +131,26 @@ def test_what_is_not_finite_stays_in_its_row_and_column(value: float, turned: bo
         np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
         np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
         np.testing.assert_allclose(found[:-1, :-1], expected[:-1, :-1], 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("columns", [63, 64, 130])
+def test_sums_of_columns_do_not_spread_what_is_not_finite(columns: int) -> None:
+    from minitorch.kernels.cpu.product import column_sums
+
+    x = _numbers(1100, columns)
+    x[1050, columns - 1], x[3, 0] = np.nan, np.inf
+    found = column_sums(x)
+    assert np.isnan(found[-1])
+    assert np.isinf(found[0])
+    assert np.isfinite(found[1:-1]).all()
+
+
+def test_arrays_elsewhere_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from minitorch.kernels.cpu import memory
+
+    monkeypatch.setattr(memory, "_HEAD", memory._HEAD + 8)
+    with pytest.raises(RuntimeError, match=r"keeps the addresses .* MINITORCH_KERNELS=off"):
+        memory._check_head()
 
 
 def test_a_product_can_be_added_to_what_is_there() -> None:

@@ -24,6 +24,7 @@ from .vector import (
     FETCHED,
     FEW_ROWS,
     ROWS,
+    WIDE,
     copy_line,
     copy_one,
     copy_six,
@@ -32,6 +33,7 @@ from .vector import (
     multiply_six,
     stack,
     sum_lines,
+    sum_wide_lines,
     turn_lines,
 )
 
@@ -41,7 +43,7 @@ _HIGH = 96  # rows of a block, which with their terms fill a part of the second 
 _EVEN = 4  # blocks of rows come in multiples of it, so that threads end together
 _BLOCKS, _WIDE = 8, 128  # a result is cut into so many blocks, if columns of this number allow it
 _LINES = 1024  # that are summed at a time: one sum of a million float32 would be wrong by a percent
-_GROUP = 64  # columns that are copied or summed by one thread
+_GROUP = WIDE  # columns that are copied or summed by one thread
 _AHEAD = 8  # lines by which memory is read ahead of copies
 _GAP = 16  # numbers between panels, which then do not begin in the same set of the cache
 _ITEMSIZE = 4
@@ -98,12 +100,17 @@ def _pack(source, step, apart, target, lines, panel, terms, count):  # type: ign
 
 @inlined
 def _sum(s, source, out, columns, part):  # type: ignore[no-untyped-def]
-    """The sums of up to 16 columns; those of some lines are kept in `part`, then added."""
+    """The sums of up to WIDE columns; those of some lines are kept in `part`, then added."""
     for t in range(0, s[_K], _LINES):
-        to = part if t else out
-        sum_lines(source + t * s[_B_ROW], s[_B_ROW], min(_LINES, s[_K] - t), to, columns)
-        if t:
-            sum_lines(out, part - out, 2, out, columns)
+        to, lines = part if t else out, min(_LINES, s[_K] - t)
+        if columns == WIDE:
+            sum_wide_lines(source + t * s[_B_ROW], s[_B_ROW], lines, to)
+        for j in range(0, 0 if columns == WIDE else columns, COLUMNS):
+            first, have = source + t * s[_B_ROW] + _ITEMSIZE * j, columns - j
+            sum_lines(first, s[_B_ROW], lines, to + _ITEMSIZE * j, have)
+        for j in range(0, columns if t else 0, COLUMNS):
+            place = out + _ITEMSIZE * j
+            sum_lines(place, part - out, 2, place, columns - j)
 
 
 @inlined
@@ -113,10 +120,7 @@ def _copy(s, places, item, part):  # type: ignore[no-untyped-def]
     b = address(places[s[_B]]) + z * s[_B_MATRIX] + left * s[_B_COLUMN]
     columns = min(_GROUP, s[_N] - left)
     if s[_SUMS]:
-        out = address(places[s[_C]]) + _ITEMSIZE * left
-        for j in range(0, columns, COLUMNS):
-            place = _ITEMSIZE * j
-            _sum(s, b + place, out + place, columns - j, part)
+        _sum(s, b, address(places[s[_C]]) + _ITEMSIZE * left, columns, part)
         return
     to = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
     _pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)

@@ -32,7 +32,10 @@ from .kernel import intrinsic
 ROWS = 6
 FEW_ROWS = 4  # of the tile for what is left of the rows
 COLUMNS = 16
+WIDE = 64  # columns that are summed side by side
 FETCHED = 8
+_AHEAD = 8  # lines by which memory is read ahead of sums
+_UNROLLED = 4  # terms that are written out in a loop over them
 WIDTH = 8
 _VECTORS = COLUMNS // WIDTH
 _ITEMSIZE = 4
@@ -91,7 +94,15 @@ def _more_terms(
                 news.append(builder.fadd(product, old, flags=FUSED))
         return [place, gep(builder, line, COLUMNS), *news]
 
-    return repeat(builder, count, [first, b, *sums], term)[2:]
+    def terms(*values: Any) -> list[Any]:
+        for _ in range(_UNROLLED):
+            values = term(*values)
+        return values
+
+    many = builder.ashr(count, INT64(_UNROLLED.bit_length() - 1))
+    rest = builder.and_(count, INT64(_UNROLLED - 1))
+    values = repeat(builder, many, [first, b, *sums], terms)
+    return repeat(builder, rest, values, term)[2:]
 
 
 @intrinsic
@@ -211,13 +222,16 @@ def _halves(builder: Any, lines: list[Any]) -> list[Any]:
     return [gep(builder, line, v * WIDTH) for line in lines for v in range(_VECTORS)]
 
 
+def _prefetch(builder: Any, place: Any, write: int, locality: int) -> None:
+    """Brings what lies at a place into the first cache (locality 3) or the second one (2)."""
+    args = [builder.bitcast(place, _BYTES), *map(INT32, (write, locality, 1))]
+    call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), args)
+
+
 def _fetch(builder: Any, line: Any) -> None:
     """Brings a line into the first cache, since it will be written."""
     for place in (0, COLUMNS - 1):
-        address = builder.bitcast(gep(builder, line, place), _BYTES)
-        call_intrinsic(
-            builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(INT32, (1, 3, 1))]
-        )
+        _prefetch(builder, gep(builder, line, place), 1, 3)
 
 
 def _write_sums(
@@ -248,11 +262,8 @@ def fetch_lines(context, source):  # type: ignore[no-untyped-def]
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         for i in range(FETCHED):
-            address = builder.add(args[0], INT64(i * COLUMNS * _ITEMSIZE))
-            address = builder.inttoptr(address, _BYTES)
-            call_intrinsic(
-                builder, "llvm.prefetch.p0", ir.VoidType(), [address, *map(INT32, (0, 2, 1))]
-            )
+            place = builder.add(args[0], INT64(i * COLUMNS * _ITEMSIZE))
+            _prefetch(builder, _floats(builder, place), 0, 2)
         return context.get_dummy_value()
 
     return signature, code
@@ -380,6 +391,32 @@ def sum_lines(context, source, step, count, out, columns):  # type: ignore[no-un
         places = _halves(builder, [_floats(builder, out)])
         for total, place, mask in zip(sums, places, masks, strict=True):
             _store_some(builder, total, place, mask)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@intrinsic
+def sum_wide_lines(context, source, step, count, out):  # type: ignore[no-untyped-def]
+    """As `sum_lines`, for WIDE columns, whose sums do not wait for each other."""
+    signature = types.void(*[types.int64] * 4)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        source, step, count, out = args
+        starts = range(0, WIDE, WIDTH)
+
+        def body(line: Any, *sums: Any) -> list[Any]:
+            ahead = _floats(builder, builder.add(line, builder.mul(step, INT64(_AHEAD))))
+            for start in range(0, WIDE, COLUMNS):
+                _prefetch(builder, gep(builder, ahead, start), 0, 3)
+            numbers = _floats(builder, line)
+            more = [load(builder, gep(builder, numbers, start)) for start in starts]
+            news = [builder.fadd(a, b) for a, b in zip(sums, more, strict=True)]
+            return [builder.add(line, step), *news]
+
+        _, *sums = repeat(builder, count, [source, *[_ZERO] * len(starts)], body)
+        for start, total in zip(starts, sums, strict=True):
+            store(builder, total, gep(builder, _floats(builder, out), start))
         return context.get_dummy_value()
 
     return signature, code

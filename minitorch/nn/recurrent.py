@@ -176,7 +176,9 @@ class RNNBase(Module):
             given = [h.index_select(1, order) for h in given]
         return given[0], given[1] if len(given) > 1 else None
 
-    def _run(self, rows: Tensor, sizes: tuple[int, ...], state: Any) -> Any:
+    def _run(
+        self, rows: Tensor, sizes: tuple[int, ...], state: Any, batch_first: bool = False
+    ) -> Any:
         first = getattr(self, self._names()[0][0])
         name = type(self).__name__
         if rows.shape[-1] != self.input_size:
@@ -202,6 +204,7 @@ class RNNBase(Module):
             self.dropout,
             self.training,
             self.bidirectional,
+            batch_first,
         )
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
@@ -227,19 +230,18 @@ class RNNBase(Module):
                 f"{name}: the input must have 3 axes, or 2 without a batch. Got {describe(input)}."
             )
         batched = input.ndim == 3
-        x = input if batched else input.unsqueeze(1)
-        x = x.transpose(0, 1) if batched and self.batch_first else x
-        steps, batch, features = x.shape
+        batch_first = batched and self.batch_first
+        steps, batch = input.shape[0], input.shape[1] if batched else 1
+        if batch_first:
+            steps, batch = batch, steps
         if not steps:
             raise ShapeError(f"{name}: a sequence needs an element. Got {describe(input)}.")
-        state = self._state(hx, batch, x, batched, None)
-        rows = x.reshape(steps * batch, features)
-        y, h, c = self._run(rows, (batch,) * steps, state)
-        y = y.reshape(steps, batch, y.shape[1])
+        state = self._state(hx, batch, input, batched, None)
+        rows = input.reshape(steps * batch, input.shape[-1])
+        y, h, c = self._run(rows, (batch,) * steps, state, batch_first)
+        y = y.reshape(*input.shape[:-1], y.shape[1])
         if not batched:
-            y, h, c = y.squeeze(1), h.squeeze(1), None if c is None else c.squeeze(1)
-        elif self.batch_first:
-            y = y.transpose(0, 1)
+            h, c = h.squeeze(1), None if c is None else c.squeeze(1)
         return y, (h if c is None else (h, c))
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[Any, Any]:

@@ -2,8 +2,10 @@
 
 Rows of all steps lie one after the other, as in a PackedSequence: step t has `sizes[t]` of them,
 and sizes never grow. Row i of a step belongs to sequence i, and a sequence that has ended keeps
-its state. The input product is one product for all steps, and so are those of the weight
-gradients; only the recurrent product is one per step.
+its state. With `batch_first` all sequences are of one length, and the rows of each lie one after
+the other: such a batch is read, and its states are written, as it lies. The input product is one
+product for all steps, and so are those of the weight gradients; only the recurrent product is one
+per step.
 
 The result is flat, since a node has one output: the hidden states of all rows, the last hidden
 state of each sequence and, for LSTM, its last cell state.
@@ -14,7 +16,7 @@ Representations using RNN Encoder-Decoder, 2014.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import backend
@@ -22,18 +24,8 @@ from . import elementwise as el
 from . import joining, linalg
 from .fused import Fused
 from .product import column_sums, linear_gradients, product
-from .recurrent_steps import MODES
+from .recurrent_steps import MODES, walk_of
 from .wide import wide
-
-
-def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int, int]]:
-    """Number, first row and end of each step, in the order in which they are computed."""
-    ends = [0]
-    for n in sizes:
-        ends.append(ends[-1] + n)
-    order = range(len(sizes))
-    for t in reversed(order) if reverse else order:
-        yield t, ends[t], ends[t + 1]
 
 
 def _lstm_step(a: Any, r: Any, h: Any, c: Any, w_hr: Any) -> tuple[Any, Any]:
@@ -71,25 +63,29 @@ def _recurrent(
     mode: str,
     sizes: tuple[int, ...],
     reverse: bool,
+    batch_first: bool = False,
 ) -> Any:
     inputs = linalg.linear(x, w_ih, b_ih)
-    outs: list[Any] = [None] * len(sizes)
+    outs: list[Any] = []
     h, c = h0, c0
-    for t, start, end in steps(sizes, reverse):
-        n = end - start
+    for part, n in walk_of(sizes, reverse, batch_first).steps:
         old = h[:n], None if c is None else c[:n]
         recurrent = linalg.linear(old[0], w_hh, b_hh)
-        new_h, new_c = _STEPS[mode](inputs[start:end], recurrent, *old, w_hr)
-        outs[t] = new_h
+        new_h, new_c = _STEPS[mode](inputs[part], recurrent, *old, w_hr)
+        outs.append(new_h)
         h = joining.cat([new_h, h[n:]])
         c = None if c is None else joining.cat([new_c, c[n:]])
+    outs = outs[:: -1 if reverse else 1]
+    outs = [joining.stack(outs, 1)] if batch_first else outs
     parts = [*outs, h] if c is None else [*outs, h, c]
     return joining.cat([p.reshape(-1) for p in parts])
 
 
-def _forward(*arrays: Any, mode: str, sizes: tuple[int, ...], reverse: bool) -> Any:
+def _forward(
+    *arrays: Any, mode: str, sizes: tuple[int, ...], reverse: bool, batch_first: bool = False
+) -> Any:
     x, h0, c0, *weights = [None if a is None else wide(a) for a in arrays]
-    walk = list(steps(sizes, reverse))
+    walk = walk_of(sizes, reverse, batch_first)
     parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk)
     flat = parts
     if type(parts) is tuple:  # else they lie one after the other already
@@ -105,6 +101,7 @@ def _backward(
     mode: str,
     sizes: tuple[int, ...],
     reverse: bool,
+    batch_first: bool = False,
 ) -> list[Any]:
     given: list[Any] = [None if a is None else wide(a) for a in arrays]
     x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = given
@@ -112,7 +109,7 @@ def _backward(
     cut = rows * width
     dy, dh = g[:cut].reshape(rows, width), g[cut : cut + h0.size].reshape(h0.shape).copy()
     dc = None if c0 is None else g[cut + h0.size :].reshape(c0.shape).copy()
-    walk = list(steps(sizes, reverse))[::-1]
+    walk = walk_of(sizes, not reverse, batch_first)
     found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
     da, dr, old, dh, dc, dw_hr = found
     same = dr is da  # then one sum of columns serves both biases
@@ -132,6 +129,7 @@ def _backward(
 recurrent_op = Fused(
     _recurrent, _forward, _backward, supports=lambda x, *arrays, **options: x.dtype.kind != "i"
 )
-"""`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse)`, flat."""
+"""`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse, batch_first)`,
+flat."""
 
-__all__ = ["recurrent_op", "steps"]
+__all__ = ["recurrent_op"]

@@ -8,14 +8,47 @@ the gradients of h0, c0 and w_hr.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .. import backend
 from ..kernels import load_for
 from ..kernels.loader import LEAST
 from .product import product
 
-Walk = list[tuple[int, int, int]]
+
+class Walk(NamedTuple):
+    """In which order the steps of a layer are computed, and where their rows are.
+
+    Attributes:
+        steps: The rows of each step, as a slice, and how many they are.
+        table: The same for kernels, i64[T, 3]: first row, how many, and from one to the next.
+    """
+
+    steps: tuple[tuple[slice, int], ...]
+    table: Any
+
+
+@functools.lru_cache(64)
+def walk_of(sizes: tuple[int, ...], reverse: bool, batch_first: bool) -> Walk:
+    """The steps from first to last, or back.
+
+    Args:
+        sizes: Number of rows of each step.
+        reverse: Whether the last step is the first one.
+        batch_first: Whether the rows of a sequence lie one after the other, not those of a step.
+    """
+    length = len(sizes)
+    ends = np.cumsum([0, *sizes]).tolist()
+    parts = [
+        slice(t, None, length) if batch_first else slice(ends[t], ends[t + 1])
+        for t in range(length)
+    ]
+    order = list(zip(parts, sizes, strict=True))[:: -1 if reverse else 1]
+    table = [(part.start, rows, part.step or 1) for part, rows in order]
+    return Walk(tuple(order), np.array(table, np.int64).reshape(-1, 3))
 
 
 class Mode(NamedTuple):
@@ -62,9 +95,9 @@ def _lstm_forward(
     y = xp.empty_like(old)
     cells = [xp.empty((len(x), n), x.dtype) for _ in range(2)]
     h, c = h0.copy(), c0.copy()
-    for _, s, e in walk:
-        a, rows = gates[s:e], e - s
-        old[s:e], cells[0][s:e] = h[:rows], c[:rows]
+    for part, rows in walk.steps:
+        a = gates[part]
+        old[part], cells[0][part] = h[:rows], c[:rows]
         a += h[:rows] @ recurrent
         xp.tanh(a, out=a)
         _sigmoid_from_half(a[:, : 2 * n])
@@ -72,11 +105,11 @@ def _lstm_forward(
         new = c[:rows]
         new *= a[:, n : 2 * n]
         new += a[:, :n] * a[:, 2 * n : 3 * n]
-        squashed = cells[1][s:e]
+        squashed = cells[1][part]
         xp.tanh(new, out=squashed)
         out = a[:, 3 * n :] * squashed
-        y[s:e] = out if w_hr is None else out @ w_hr.T
-        h[:rows] = y[s:e]
+        y[part] = out if w_hr is None else out @ w_hr.T
+        h[:rows] = y[part]
     return (y, h, c), (gates, old, *cells)
 
 
@@ -99,18 +132,17 @@ def _lstm_backward(
     slopes[:, 3] = o * (1 - o) * squashed
     das = xp.empty_like(slopes)
     dys = xp.empty_like(dy) if w_hr is not None else None
-    for _, s, e in walk:
-        rows = e - s
-        dout = dh[:rows] + dy[s:e]
+    for part, rows in walk.steps:
+        dout = dh[:rows] + dy[part]
         if dys is not None:
-            dys[s:e] = dout
+            dys[part] = dout
             dout = dout @ w_hr
         dcell = dc[:rows]
-        dcell += dout * through[s:e]
-        das[s:e, :3] = slopes[s:e, :3] * dcell[:, None]
-        das[s:e, 3] = slopes[s:e, 3] * dout
-        dcell *= f[s:e]
-        dh[:rows] = das[s:e].reshape(rows, 4 * n) @ w_hh
+        dcell += dout * through[part]
+        das[part, :3] = slopes[part, :3] * dcell[:, None]
+        das[part, 3] = slopes[part, 3] * dout
+        dcell *= f[part]
+        dh[:rows] = das[part].reshape(rows, 4 * n) @ w_hh
     da = das.reshape(len(gates), 4 * n)
     dw_hr = None if dys is None else dys.T @ (o * squashed)
     return da, da, old, dh, dc, dw_hr
@@ -128,19 +160,19 @@ def _gru_forward(
     recurrent = xp.ascontiguousarray(w_hh.T)
     old, y, inner = (xp.empty((len(x), n), x.dtype) for _ in range(3))
     h = h0.copy()
-    for _, s, e in walk:
-        a, rows = gates[s:e], e - s
+    for part, rows in walk.steps:
+        a = gates[part]
         r = _sum(h[:rows] @ recurrent, b_hh)
-        old[s:e], inner[s:e] = h[:rows], r[:, 2 * n :]
+        old[part], inner[part] = h[:rows], r[:, 2 * n :]
         both = a[:, : 2 * n]
         both += r[:, : 2 * n] * 0.5
         xp.tanh(both, out=both)
         _sigmoid_from_half(both)
         new = a[:, 2 * n :]
-        new += a[:, :n] * inner[s:e]
+        new += a[:, :n] * inner[part]
         xp.tanh(new, out=new)
-        y[s:e] = new + a[:, n : 2 * n] * (h[:rows] - new)
-        h[:rows] = y[s:e]
+        y[part] = new + a[:, n : 2 * n] * (h[:rows] - new)
+        h[:rows] = y[part]
     return (y, h), (gates, old, inner)
 
 
@@ -162,14 +194,13 @@ def _gru_backward(
     recurrent = slopes.copy()
     recurrent[:, 2] *= r
     dhs = xp.empty_like(old)
-    for _, s, e in walk:
-        rows = e - s
-        dout = dhs[s:e]
+    for part, rows in walk.steps:
+        dout = dhs[part]
         dout[...] = dh[:rows]
-        dout += dy[s:e]
-        dr = recurrent[s:e]
+        dout += dy[part]
+        dr = recurrent[part]
         dr *= dout[:, None]
-        dh[:rows] = dout * z[s:e] + dr.reshape(rows, 3 * n) @ w_hh
+        dh[:rows] = dout * z[part] + dr.reshape(rows, 3 * n) @ w_hh
     slopes *= dhs[:, None]
     flat = gates.shape
     return slopes.reshape(flat), recurrent.reshape(flat), old, dh, None, None
@@ -197,9 +228,9 @@ def _plain_forward(name: str) -> Any:
         recurrent = xp.ascontiguousarray(w_hh.T)
         old = xp.empty_like(y)
         h = h0.copy()
-        for _, s, e in walk:
-            a, rows = y[s:e], e - s
-            old[s:e] = h[:rows]
+        for part, rows in walk.steps:
+            a = y[part]
+            old[part] = h[:rows]
             a += h[:rows] @ recurrent
             if name == "tanh":
                 xp.tanh(a, out=a)
@@ -221,9 +252,9 @@ def _plain_backward(name: str) -> Any:
             da = kernels.backward(dy, dh, y, w_hh, walk, name == "tanh")
             return da, da, old, dh, None, None
         da = 1 - y * y if name == "tanh" else (y > 0).astype(y.dtype)
-        for _, s, e in walk:
-            rows, d = e - s, da[s:e]
-            d *= dh[:rows] + dy[s:e]
+        for part, rows in walk.steps:
+            d = da[part]
+            d *= dh[:rows] + dy[part]
             dh[:rows] = d @ w_hh
         return da, da, old, dh, None, None
 

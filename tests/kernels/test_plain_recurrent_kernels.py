@@ -13,20 +13,20 @@ pytest.importorskip("numba")
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("form", ["time first", "batch first", "packed"])
 @pytest.mark.parametrize("bias", [False, True])
-def test_layers(
-    nonlinearity: str, packed: bool, bias: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers(nonlinearity: str, form: str, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     mt.manual_seed(0)
     model = nn.RNN(10, 37, 2, nonlinearity=nonlinearity, bias=bias, bidirectional=True)
+    model.batch_first = form == "batch first"
     x, h0 = mt.randn(7, 13, 10, requires_grad=True), mt.randn(4, 13, 37, requires_grad=True)
     lengths = mt.tensor([7 - i // 2 for i in range(13)])
 
     def call() -> list[np.ndarray]:
-        given = nn.utils.rnn.pack_padded_sequence(x, lengths) if packed else x
+        given = nn.utils.rnn.pack_padded_sequence(x, lengths) if form == "packed" else x
+        given = x.transpose(0, 1).contiguous() if form == "batch first" else given
         y, last = model(given, h0)
-        y = y.data if packed else y
+        y = y.data if form == "packed" else y
         loss = (y * mt.linspace(0.5, 1.5, y.numel()).reshape(y.shape)).sum() + (last * last).sum()
         grads = mt.autograd.grad(loss, [x, h0, *model.parameters()])
         return [y.detach().numpy(), last.detach().numpy(), *[g.numpy() for g in grads]]

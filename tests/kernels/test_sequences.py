@@ -88,16 +88,19 @@ def test_attention(mask: Any, lengths: tuple[int, int], monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
-@pytest.mark.parametrize("packed", [False, True])
-def test_recurrent_layers(kind: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = getattr(nn, kind)(10, 30, bidirectional=True)
+@pytest.mark.parametrize("form", ["time first", "batch first", "packed"])
+def test_recurrent_layers(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    width = 256 if form == "packed" else 30  # gates that would take whole pages
+    batch_first = form == "batch first"
+    model = getattr(nn, kind)(10, width, bidirectional=True, batch_first=batch_first)
     x = mt.randn(7, 13, 10, requires_grad=True)
     lengths = mt.tensor([7 - i // 2 for i in range(13)])
 
     def call() -> list[np.ndarray]:
-        given = nn.utils.rnn.pack_padded_sequence(x, lengths) if packed else x
+        given = nn.utils.rnn.pack_padded_sequence(x, lengths) if form == "packed" else x
+        given = x.transpose(0, 1).contiguous() if batch_first else given
         y, last = model(given)
-        y = y.data if packed else y
+        y = y.data if form == "packed" else y
         loss = (y * mt.linspace(0.5, 1.5, y.numel()).reshape(y.shape)).sum()
         loss = loss + sum((a * a).sum() for a in (last if kind == "LSTM" else [last]))
         grads = mt.autograd.grad(loss, [x, *model.parameters()])

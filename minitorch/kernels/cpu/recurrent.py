@@ -14,13 +14,12 @@ from numba.extending import register_jitable
 from .kernel import FAST, inlined, kernel
 from .panels import Jobs
 from .scalars import logistic, tanh_f32
-from .sequences import multiply, panels_of, shares, walked
-from .vector import COLUMNS, ROWS
+from .sequences import give, multiply, panels_of, shares, spaced, take
+from .vector import ROWS
 
 _F = np.float32
 _ONE = _F(1)
 _ITEMSIZE = 4
-_PAGE = 4096  # bytes
 # Compiled as a function of its own, without the liberties that the bodies here have.
 _tanh = register_jitable(tanh_f32.py_func)
 
@@ -43,18 +42,16 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
     hidden = np.zeros((block + ROWS, n), _F)
     for start in range(first * block, min(last * block, len(h)), block):
         rows = min(block, len(h) - start)
-        for r in range(rows):
-            for j in range(n):
-                hidden[r, j] = h[start + r, j]
+        take(hidden, h, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
-            line = steps[t, 0] + start
+            line = steps[t, 0] + start * apart
             place = gates.ctypes.data + line * step
-            multiply(hidden, panels, place, step, place, step, live, 4 * n)
+            multiply(hidden, panels, place, apart * step, place, apart * step, live, 4 * n)
             for r in range(live):
-                at = line + r
+                at = line + r * apart
                 a = gates[at]
                 i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
                 _squash_sigmoid(a[: 2 * n])
@@ -71,9 +68,7 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
                     tanh[j] = squash
                     now[j] = o[j] * squash
                     out[j] = now[j]
-        for r in range(rows):
-            for j in range(n):
-                h[start + r, j] = hidden[r, j]
+        give(hidden, h, start, rows)
 
 
 @kernel(fastmath=FAST)
@@ -81,21 +76,20 @@ def _lstm_backward(  # type: ignore[no-untyped-def]
     first, last, da, panels, zeros, dh, dc, dy, gates, cells, squashed, steps, block
 ):
     n = dh.shape[1]
-    slopes, flow = np.zeros((block + ROWS, 4 * n), _F), np.empty((block, n), _F)
+    slopes, flow = np.zeros((block + ROWS, da.shape[1]), _F), np.empty((block, n), _F)
     for start in range(first * block, min(last * block, len(dh)), block):
         rows = min(block, len(dh) - start)
-        for r in range(rows):
-            for j in range(n):
-                flow[r, j] = dh[start + r, j]
+        take(flow, dh, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
+            line = steps[t, 0] + start * apart
             for r in range(live):
-                at = steps[t, 0] + start + r
+                at = line + r * apart
                 a, d, into = gates[at], slopes[r], da[at]
                 i, f, g, o = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n : 4 * n]
-                di, df, dg, do = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n :]
+                di, df, dg, do = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n : 4 * n]
                 back, given, cell = flow[r], dy[at], dc[start + r]
                 tanh, before = squashed[at], cells[at]
                 for j in range(n):
@@ -110,9 +104,7 @@ def _lstm_backward(  # type: ignore[no-untyped-def]
                     into[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
             multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
-        for r in range(rows):
-            for j in range(n):
-                dh[start + r, j] = flow[r, j]
+        give(flow, dh, start, rows)
 
 
 @kernel(fastmath=FAST)
@@ -121,17 +113,16 @@ def _gru_forward(first, last, gates, panels, bias, h, y, old, inner, steps, bloc
     hidden, recurrent = np.zeros((block + ROWS, n), _F), np.empty((block, 3 * n), _F)
     for start in range(first * block, min(last * block, len(h)), block):
         rows = min(block, len(h) - start)
-        for r in range(rows):
-            for j in range(n):
-                hidden[r, j] = h[start + r, j]
+        take(hidden, h, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
+            line = steps[t, 0] + start * apart
             to, step = recurrent.ctypes.data, _ITEMSIZE * 3 * n
             multiply(hidden, panels, bias.ctypes.data, 0, to, step, live, 3 * n)
             for row in range(live):
-                at = steps[t, 0] + start + row
+                at = line + row * apart
                 a, extra = gates[at], recurrent[row]
                 r, z, new, third = a[:n], a[n : 2 * n], a[2 * n :], extra[2 * n :]
                 part, before, now, out = inner[at], old[at], hidden[row], y[at]
@@ -144,32 +135,29 @@ def _gru_forward(first, last, gates, panels, bias, h, y, old, inner, steps, bloc
                     new[j] = _tanh(new[j] + r[j] * third[j])
                     now[j] = new[j] + z[j] * (now[j] - new[j])
                     out[j] = now[j]
-        for r in range(rows):
-            for j in range(n):
-                h[start + r, j] = hidden[r, j]
+        give(hidden, h, start, rows)
 
 
 @kernel(fastmath=FAST)
 def _gru_backward(first, last, da, dr, panels, dh, dy, gates, old, inner, steps, block):  # type: ignore[no-untyped-def]
     n = dh.shape[1]
-    slopes, through = np.zeros((block + ROWS, 3 * n), _F), np.zeros((block, n), _F)
+    slopes, through = np.zeros((block + ROWS, da.shape[1]), _F), np.zeros((block, n), _F)
     flow = np.empty((block, n), _F)
     for start in range(first * block, min(last * block, len(dh)), block):
         rows = min(block, len(dh) - start)
-        for r in range(rows):
-            for j in range(n):
-                flow[r, j] = dh[start + r, j]
+        take(flow, dh, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
+            line = steps[t, 0] + start * apart
             for row in range(live):
-                at = steps[t, 0] + start + row
+                at = line + row * apart
                 a, d, into, back = gates[at], slopes[row], da[at], flow[row]
                 r, z, new = a[:n], a[n : 2 * n], a[2 * n :]
-                d_r, d_z, d_n = d[:n], d[n : 2 * n], d[2 * n :]
+                d_r, d_z, d_n = d[:n], d[n : 2 * n], d[2 * n : 3 * n]
                 given, before, part, direct = dy[at], old[at], inner[at], through[row]
-                i_r, i_z, i_n, whole = into[:n], into[n : 2 * n], into[2 * n :], dr[at]
+                i_r, i_z, i_n, whole = into[:n], into[n : 2 * n], into[2 * n : 3 * n], dr[at]
                 for j in range(n):
                     out = back[j] + given[j]
                     slope = out * (_ONE - z[j]) * (_ONE - new[j] * new[j])
@@ -184,9 +172,7 @@ def _gru_backward(first, last, da, dr, panels, dh, dy, gates, old, inner, steps,
                     whole[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
             multiply(slopes, panels, through.ctypes.data, step, to, step, live, n)
-        for r in range(rows):
-            for j in range(n):
-                dh[start + r, j] = flow[r, j]
+        give(flow, dh, start, rows)
 
 
 def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
@@ -200,21 +186,12 @@ def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
     return flat, parts
 
 
-def _apart(rows: int, width: int) -> Any:
-    """New rows that hold `width` numbers and do not all begin at one place of their pages.
-
-    Else a step's rows would lie in the same few sets of the first cache.
-    """
-    gap = COLUMNS if _ITEMSIZE * width % _PAGE == 0 else 0
-    return np.empty((rows, width + gap), _F)
-
-
 def lstm_forward(
     x: Any, w_ih: Any, bias: Any, h0: Any, c0: Any, w_hh: Any, walk: Any
 ) -> tuple[Any, Any]:
     """As `recurrent_steps`, flat; the gates may lie in wider rows."""
     shape = len(x), h0.shape[1]
-    gates = _apart(len(x), len(w_ih))
+    gates = np.empty((len(x), spaced(len(w_ih))), _F)
     jobs = Jobs()
     bias = None if bias is None else np.ascontiguousarray(bias)
     jobs.add_product(gates[:, : len(w_ih)], x, w_ih.T, bias)
@@ -222,7 +199,7 @@ def lstm_forward(
     flat, (y, h, c) = _together(shape, h0, c0)
     old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
     workers, blocks, block = shares(len(h))
-    given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, walked(walk), block)
+    given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, walk.table, block)
     _lstm_forward.share(workers, blocks, *given)
     return flat, (gates, old, cells, squashed)
 
@@ -230,10 +207,10 @@ def lstm_forward(
 def lstm_backward(dy: Any, dh: Any, dc: Any, residuals: Any, w_hh: Any, walk: Any) -> Any:
     """The slopes of the gates; `dh` and `dc` become the gradients of the first states."""
     gates, _, cells, squashed = residuals
-    da = _apart(len(gates), len(w_hh))
+    da = np.empty((len(gates), spaced(len(w_hh))), _F)
     workers, blocks, block = shares(len(dh))
     panels, zeros, dy = panels_of(w_hh), np.zeros(dh.shape[1], _F), np.ascontiguousarray(dy)
-    given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, walked(walk), block)
+    given = (da, panels, zeros, dh, dc, dy, gates, cells, squashed, walk.table, block)
     _lstm_backward.share(workers, blocks, *given)
     return da[:, : len(w_hh)]
 
@@ -245,7 +222,7 @@ def gru_forward(gates: Any, h0: Any, w_hh: Any, b_hh: Any, walk: Any) -> tuple[A
     old, inner = (np.empty(shape, _F) for _ in range(2))
     bias = np.zeros(gates.shape[1], _F) if b_hh is None else np.ascontiguousarray(b_hh)
     workers, blocks, block = shares(len(h))
-    given = (gates, panels_of(w_hh.T), bias, h, y, old, inner, walked(walk), block)
+    given = (gates, panels_of(w_hh.T), bias, h, y, old, inner, walk.table, block)
     _gru_forward.share(workers, blocks, *given)
     return flat, (gates, old, inner)
 
@@ -256,7 +233,7 @@ def gru_backward(dy: Any, dh: Any, residuals: Any, w_hh: Any, walk: Any) -> tupl
     da, dr = np.empty(gates.shape, _F), np.empty(gates.shape, _F)
     workers, blocks, block = shares(len(dh))
     panels, dy = panels_of(w_hh), np.ascontiguousarray(dy)
-    given = (da, dr, panels, dh, dy, gates, old, inner, walked(walk), block)
+    given = (da, dr, panels, dh, dy, gates, old, inner, walk.table, block)
     _gru_backward.share(workers, blocks, *given)
     return da, dr
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .kernel import FAST, kernel
 from .scalars import tanh_f32
-from .sequences import multiply, panels_of, shares, walked
+from .sequences import give, multiply, panels_of, shares, take
 from .vector import ROWS
 
 _F = np.float32
@@ -26,18 +26,17 @@ def _forward(first, last, y, panels, h, old, steps, block, tanh):  # type: ignor
     hidden = np.zeros((block + ROWS, n), _F)
     for start in range(first * block, min(last * block, len(h)), block):
         rows = min(block, len(h) - start)
-        for r in range(rows):
-            for j in range(n):
-                hidden[r, j] = h[start + r, j]
+        take(hidden, h, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
-            line = steps[t, 0] + start
+            line = steps[t, 0] + start * apart
             place = y.ctypes.data + line * step
-            multiply(hidden, panels, place, step, place, step, live, n)
+            multiply(hidden, panels, place, apart * step, place, apart * step, live, n)
             for r in range(live):
-                out, now, before = y[line + r], hidden[r], old[line + r]
+                at = line + r * apart
+                out, now, before = y[at], hidden[r], old[at]
                 if tanh:
                     for j in range(n):
                         out[j] = tanh_f32(out[j])
@@ -47,9 +46,7 @@ def _forward(first, last, y, panels, h, old, steps, block, tanh):  # type: ignor
                 for j in range(n):
                     before[j] = now[j]
                     now[j] = out[j]
-        for r in range(rows):
-            for j in range(n):
-                h[start + r, j] = hidden[r, j]
+        give(hidden, h, start, rows)
 
 
 @kernel(fastmath=FAST)
@@ -58,15 +55,14 @@ def _backward(first, last, da, panels, zeros, dh, dy, y, steps, block, tanh):  #
     slopes, flow = np.zeros((block + ROWS, n), _F), np.empty((block, n), _F)
     for start in range(first * block, min(last * block, len(dh)), block):
         rows = min(block, len(dh) - start)
-        for r in range(rows):
-            for j in range(n):
-                flow[r, j] = dh[start + r, j]
+        take(flow, dh, start, rows)
         for t in range(len(steps)):
-            live = min(rows, steps[t, 1] - start)
+            live, apart = min(rows, steps[t, 1] - start), steps[t, 2]
             if live <= 0:
                 continue
+            line = steps[t, 0] + start * apart
             for r in range(live):
-                at = steps[t, 0] + start + r
+                at = line + r * apart
                 back, given, out, d, into = flow[r], dy[at], y[at], slopes[r], da[at]
                 if tanh:
                     for j in range(n):
@@ -79,16 +75,14 @@ def _backward(first, last, da, panels, zeros, dh, dy, y, steps, block, tanh):  #
                     into[j] = d[j]
             to, step = flow.ctypes.data, _ITEMSIZE * n
             multiply(slopes, panels, zeros.ctypes.data, 0, to, step, live, n)
-        for r in range(rows):
-            for j in range(n):
-                dh[start + r, j] = flow[r, j]
+        give(flow, dh, start, rows)
 
 
 def forward(y: Any, h0: Any, w_hh: Any, walk: Any, tanh: bool) -> tuple[Any, Any, Any]:
     """The states of all rows in place of the input's part `y`, the last and the old states."""
     h, old = h0.copy(), np.empty_like(y)
     workers, blocks, block = shares(len(h))
-    _forward.share(workers, blocks, y, panels_of(w_hh.T), h, old, walked(walk), block, tanh)
+    _forward.share(workers, blocks, y, panels_of(w_hh.T), h, old, walk.table, block, tanh)
     return y, h, old
 
 
@@ -97,6 +91,6 @@ def backward(dy: Any, dh: Any, y: Any, w_hh: Any, walk: Any, tanh: bool) -> Any:
     da, dy = np.empty_like(y), np.ascontiguousarray(dy)
     workers, blocks, block = shares(len(dh))
     panels, zeros = panels_of(w_hh), np.zeros(dh.shape[1], _F)
-    given = (da, panels, zeros, dh, dy, y, walked(walk), block, tanh)
+    given = (da, panels, zeros, dh, dy, y, walk.table, block, tanh)
     _backward.share(workers, blocks, *given)
     return da

@@ -14,7 +14,24 @@ from .kernel import inlined
 from .vector import COLUMNS, FEW_ROWS, ROWS, multiply_four, multiply_six
 
 _ITEMSIZE = 4
+_PAGE = 4096  # bytes
 _TERMS = 256  # of a panel of weights, which stay in the first cache for all rows
+
+
+@inlined
+def take(hidden, h, start, rows):  # type: ignore[no-untyped-def]
+    """Rows of `h` from `start` on, in the first rows of `hidden`."""
+    for r in range(rows):
+        for j in range(h.shape[1]):
+            hidden[r, j] = h[start + r, j]
+
+
+@inlined
+def give(hidden, h, start, rows):  # type: ignore[no-untyped-def]
+    """The first rows of `hidden`, back to their place in `h`."""
+    for r in range(rows):
+        for j in range(h.shape[1]):
+            h[start + r, j] = hidden[r, j]
 
 
 @inlined
@@ -22,7 +39,7 @@ def multiply(a, panels, start, start_step, out, out_step, rows, columns):  # typ
     """out = start + a @ weights; BLAS would put the weights in order for each such product.
 
     Args:
-        a: f32[R, K] in one piece, with as many rows as whole tiles have.
+        a: f32[R, K or more] in one piece, with as many rows as whole tiles have.
         panels: The weights, as `panels_of` puts them.
         start: Address of what is added to; may be `out`.
         start_step: Bytes from one row of it to the next.
@@ -31,8 +48,7 @@ def multiply(a, panels, start, start_step, out, out_step, rows, columns):  # typ
         rows: How many rows there are.
         columns: How many columns there are.
     """
-    k = a.shape[1]
-    step = _ITEMSIZE * k
+    k, step = panels.shape[1], _ITEMSIZE * a.shape[1]
     for t in range(0, k, _TERMS):
         for p in range(len(panels)):
             b = panels.ctypes.data + _ITEMSIZE * COLUMNS * (p * k + t)
@@ -66,9 +82,13 @@ def panels_of(weights: Any) -> Any:
     return out
 
 
-def walked(walk: Any) -> Any:
-    """First row and number of rows of each step, in the order of the walk."""
-    return np.array([(first, end - first) for _, first, end in walk], np.int64).reshape(-1, 2)
+def spaced(width: int) -> int:
+    """Numbers from one row of `width` numbers to the next, which do not lie whole pages apart.
+
+    Else a step's rows would lie in the same few sets of the first cache. With gaps of whole lines,
+    64 rows, as a sequence may have, would still be whole pages.
+    """
+    return width + (COLUMNS + COLUMNS // 2 if _ITEMSIZE * width % _PAGE == 0 else 0)
 
 
 def shares(batch: int) -> tuple[int, int, int]:

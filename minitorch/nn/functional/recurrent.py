@@ -22,7 +22,8 @@ def _one(
     sizes: tuple[int, ...],
     hx: State,
     weights: Any,
-    reverse: Any,
+    reverse: bool,
+    batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """One direction of one layer: the states of all rows, and the last states."""
     h0, c0 = hx
@@ -37,7 +38,7 @@ def _one(
             f"{name}: the last axis of the input must have {weights[0].shape[1]} features. "
             f"Got {rows.shape[1]}."
         )
-    flat = recurrent_op(*given, mode=mode, sizes=sizes, reverse=reverse)
+    flat = recurrent_op(*given, mode=mode, sizes=sizes, reverse=reverse, batch_first=batch_first)
     batch, width = h0.shape
     ends = [0, len(rows) * width, (len(rows) + batch) * width, flat.shape[0]]
     y, h, c = (flat[a:b] for a, b in zip(ends, ends[1:], strict=False))
@@ -60,6 +61,7 @@ def run_layers(
     dropout: float,
     train: bool,
     bidirectional: bool,
+    batch_first: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """All layers over packed rows.
 
@@ -76,6 +78,7 @@ def run_layers(
         dropout: Probability of an element between layers to be dropped.
         train: Whether dropout is active.
         bidirectional: Whether each layer runs in both directions.
+        batch_first: Whether the rows of a sequence, all of one length, lie one after the other.
 
     Returns:
         The states of all rows f[Σ sizes, directions · width], and the last states.
@@ -93,7 +96,7 @@ def run_layers(
             if not has_biases:
                 weights[2:2] = [None, None]  # type: ignore[list-item]
             weights += [None] * (5 - len(weights))  # type: ignore[list-item]
-            y, h, c = _one(name, mode, rows, sizes, state, weights, direction == 1)
+            y, h, c = _one(name, mode, rows, sizes, state, weights, direction == 1, batch_first)
             outs.append(y)
             last.append(h)
             if c is not None:
@@ -116,12 +119,11 @@ def _function(name: str, mode: str, args: tuple[Any, ...]) -> tuple[Tensor, ...]
         return (y, h) if c is None else (y, h, c)
     x, hx, params, *rest, batch_first = args
     state = tuple(hx) if pair else (hx, None)
-    x = x.transpose(0, 1) if batch_first else x
-    steps, batch = x.shape[:2]
+    steps, batch = x.shape[1::-1] if batch_first else x.shape[:2]
     rows = x.reshape(steps * batch, x.shape[2])
-    y, h, c = run_layers(name, mode, rows, (batch,) * steps, state, params, *rest)
-    y = y.reshape(steps, batch, y.shape[1])
-    y = y.transpose(0, 1) if batch_first else y
+    sizes = (batch,) * steps
+    y, h, c = run_layers(name, mode, rows, sizes, state, params, *rest, batch_first=batch_first)
+    y = y.reshape(*x.shape[:2], y.shape[1])
     return (y, h) if c is None else (y, h, c)
 
 
@@ -171,7 +173,7 @@ def _cell(name: str, mode: str, input: Tensor, hx: State, weights: Sequence[Any]
         raise ShapeError(
             f"{name}: the state must have {weights[1].shape[1]} features. Got {describe(hx[0])}."
         )
-    _, h, c = _one(name, mode, input, (input.shape[0],), hx, weights, False)
+    _, h, c = _one(name, mode, input, (input.shape[0],), hx, weights, False, False)
     return h if c is None else (h, c)
 
 

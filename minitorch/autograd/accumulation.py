@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend
+from ..ops.arithmetic import LARGE, combined
 from ..ops.primitive import fitted, wrap
 from .grad_hooks import AfterAccumulation
 
@@ -23,6 +24,24 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         g = g.sum(axes)
     g = g if getattr(g, "shape", None) == shape else g.reshape(shape)
     return g if hasattr(g, "_array") or backend.is_array(g) else np.asarray(g)
+
+
+def added(a: Any, b: Any, fresh: bool = False) -> Any:
+    """The sum of two gradients; it may take the memory of `b` if that is `fresh`."""
+    if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype is b.dtype:
+        takes = fresh and b.base is None and b.shape == a.shape and b.dtype.kind == "f"
+        out = b if takes else None
+        total = combined("add", a, b, out) if a.size >= LARGE else None
+        return np.add(a, b, out=out) if total is None else total
+    return a + b
+
+
+def grow(total: Any, g: Any) -> Any:
+    """`total` with `g` added to it in place; a NumPy scalar does not grow in place."""
+    large = type(total) is np.ndarray and total.size >= LARGE and g.shape == total.shape
+    if not large or combined("add", total, g, total) is None:
+        total += g
+    return total
 
 
 def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> None:
@@ -65,7 +84,7 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
         elif present._rg or present._node is not None:
             leaf._grad = wrap(present._array + g)
         else:
-            present._array += g
+            present._array = grow(present._array, g)
             present._bump("backward")
     if leaf._hooks is not None:
         for hook in list(leaf._hooks.values()):

@@ -21,7 +21,7 @@ from .. import backend
 from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
 from ..ops import primitive
 from ..ops.primitive import Op, as_seen, cast, fitted, wrap
-from .accumulation import accumulate, sum_to
+from .accumulation import accumulate, added, grow, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
 from .node import Node, leading_to, where
@@ -96,7 +96,7 @@ class Pass:
         elif edge in self.summed and before.dtype == g.dtype:
             pending[edge] = self.grown(before, g)
         else:
-            pending[edge] = total = self.plus(before, g)
+            pending[edge] = total = self.plus(before, g, fresh)
             if type(total) is type(before):
                 self.summed.add(edge)
                 self.fresh.add(edge)
@@ -129,14 +129,13 @@ class Pass:
         total = together(parts)
         return self.assembled(parts) if total is None else total
 
-    def plus(self, a: Any, b: Any) -> Any:
-        """The sum of two gradients."""
-        return a + b
+    def plus(self, a: Any, b: Any, fresh: bool = False) -> Any:
+        """The sum of two gradients; nothing else holds the memory of `b` if that is `fresh`."""
+        return added(a, b, fresh)
 
     def grown(self, total: Any, g: Any) -> Any:
         """`total` after `g` was added to it in place."""
-        total += g
-        return total  # a NumPy scalar cannot grow in place
+        return grow(total, g)
 
     def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
         """The gradient of an input of that shape that was broadcast."""

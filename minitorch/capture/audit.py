@@ -33,12 +33,12 @@ _FILES = frozenset(
     + [
         f"ops/{name}"
         for name in (
-            "activation assembly at_once attention autocasting comparison compiled contraction "
-            "conv creation cross_entropy cumulative distance dropout elementwise embedding "
-            "families forms fused indexing inplace joining late layout linalg maths methods norm "
-            "numpy_names pool primitive product recording recurrent recurrent_steps reduction "
-            "resample sampling several shape softmax special special_arrays special_functions "
-            "unfold wide windows"
+            "activation arithmetic assembly at_once attention autocasting comparison compiled "
+            "contraction conv creation cross_entropy cumulative distance dropout elementwise "
+            "embedding families forms fused indexing inplace joining late layout linalg maths "
+            "methods norm numpy_names pool primitive product recording recurrent recurrent_steps "
+            "reduction resample sampling several shape softmax special special_arrays "
+            "special_functions unfold wide windows"
         ).split()
     ]
     + [

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.accumulation import added, grow
 from ..autograd.engine import Pass, sum_to
 from ..autograd.mode import quiet, state
 from ..autograd.node import Node, leading_to
@@ -73,7 +74,7 @@ class RecordedPass(StandingPass):
             raise Break(f"hooks watch the gradients of {node.op.name}")
         super().visit(node, g)
 
-    def plus(self, a: Any, b: Any) -> Any:
+    def plus(self, a: Any, b: Any, fresh: bool = False) -> Any:
         """The sum of two gradients."""
         args = (self._encoded(a), self._encoded(b))
         out = plus(a, b)
@@ -169,13 +170,12 @@ class RecordedPass(StandingPass):
 
 def plus(a: Any, b: Any) -> Any:
     """The sum of two gradients."""
-    return a + b
+    return added(a, b)
 
 
 def grown(total: Any, g: Any) -> Any:
     """`total` with `g` added to it in place."""
-    total += g  # a NumPy scalar does not grow in place
-    return total
+    return grow(total, g)
 
 
 def _by_node(rule: Any, held: Any, params: Any, g: Any, saved: Any) -> Any:

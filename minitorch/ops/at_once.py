@@ -13,6 +13,7 @@ import numpy as np
 from ..autograd.mode import state
 from ..kernels import load_for
 from . import primitive
+from .arithmetic import LARGE, combined
 from .compiled import FROM
 
 _BINARY = {
@@ -74,7 +75,9 @@ def write(a: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
         if a.dtype.kind != "f" or type(options["alpha"]) not in (int, float):
             return False
         other = other * options["alpha"]
-    _run(ufunc, a, other)
+    apart = a.size >= LARGE and not (type(other) is np.ndarray and np.may_share_memory(a, other))
+    if not apart or combined(name.rstrip("_"), a, other, a) is None:
+        _run(ufunc, a, other)
     return True
 
 

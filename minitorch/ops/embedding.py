@@ -12,6 +12,8 @@ from .primitive import Primitive
 
 
 def _lookup_array(table: Any, *, index: Any, padding: int | None, rows: int, scale: Any) -> Any:
+    if type(table) is np.ndarray and table.flags.c_contiguous:
+        return table.take(index, 0)  # copies row by row
     return table[index]
 
 

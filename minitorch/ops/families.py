@@ -13,6 +13,7 @@ from ..autograd.mode import state
 from ..autograd.node import observe
 from ..errors import DivisionByZeroError, DtypeError, ShapeError, describe
 from . import primitive
+from .arithmetic import LARGE, shared_out
 from .primitive import (
     NO_PARAMS,
     Method,
@@ -244,7 +245,7 @@ class Binary(Primitive):
         accepts_bool: bool = True,
         numbers: bool = False,
     ) -> None:
-        super().__init__(name, _body(name, body), vjps, saves)
+        super().__init__(name, shared_out(name, _body(name, body)), vjps, saves)
         self.numbers = numbers
         self.fast = (
             getattr(np, body) if isinstance(body, str) and body not in _POLES else self.forward
@@ -281,7 +282,7 @@ def _binary_function(op: Binary, *, is_operator: bool = False) -> Callable[[Any,
         ):
             return _binary_slow(op, a, b)
         try:
-            y = fast(xa, xb)
+            y = fast(xa, xb) if xa.size < LARGE else op.forward(xa, xb)
         except ValueError:
             raise_broadcast(name, a, b)
         return finish_two(op, y, a, b)
@@ -331,7 +332,10 @@ def _finish_number(op: Binary, x: Tensor, a: Any, b: Any) -> Tensor:
     """Records an operation of the tensor `x` and a number; the number is saved as it is."""
     xa, xb = (x._array, b) if a is x else (a, x._array)
     half = x._array.dtype.itemsize == 2
-    y = _half_with_number(xa, xb, op=op) if half else op.fast(xa, xb)
+    if half:
+        y = _half_with_number(xa, xb, op=op)
+    else:
+        y = op.fast(xa, xb) if x._array.size < LARGE else op.forward(xa, xb)
     if primitive.tape is not None:
         noted = _HalfWithNumber(op) if half else op
         primitive.tape.note(noted, y, (a, b), NO_PARAMS)

@@ -33,17 +33,21 @@ def _rows(x: Any, size: int) -> tuple[int, int]:
     return x.size // size if size else 0, size
 
 
+def _stacked(mean: Any, rstd: Any) -> Any:
+    """What backward needs of the statistics of rows, in two lines."""
+    return backend.namespace(mean).concatenate((mean.reshape(1, -1), rstd.reshape(1, -1)))
+
+
 def _layer_forward(
     x: Any, weight: Any, bias: Any, *, shape: tuple[int, ...], eps: float
 ) -> tuple[Any, tuple[Any, ...]]:
     size = math.prod(shape)
-    rows = x.reshape(_rows(x, size))
-    w, b = (None if a is None else a.reshape(-1) for a in (weight, bias))
-    kernels = load_for("norm", rows, w, b)
+    kernels = load_for("norm", x, weight, bias)
     if kernels is not None:
-        y, mean, rstd = kernels.layer_norm(rows, w, b, eps)
-        return y.reshape(x.shape), (mean, rstd)
-    rows = wide(rows)
+        y, stats = kernels.layer_norm(x, weight, bias, size, eps)
+        return y, (stats,)
+    rows = wide(x.reshape(_rows(x, size)))
+    w, b = (None if a is None else a.reshape(-1) for a in (weight, bias))
     mean = rows.mean(1, keepdims=True)
     y = rows - mean
     rstd = 1 / backend.namespace(x).sqrt((y * y).mean(1, keepdims=True) + eps)
@@ -52,7 +56,7 @@ def _layer_forward(
         y *= w
     if b is not None:
         y += b
-    return y.reshape(x.shape).astype(x.dtype, copy=False), (mean, rstd)
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (_stacked(mean, rstd),)
 
 
 def _layer_backward(
@@ -66,15 +70,15 @@ def _layer_backward(
     shape: tuple[int, ...],
     eps: float,
 ) -> list[Any]:
-    mean, rstd = residuals
     size = math.prod(shape)
-    rows, g = x.reshape(_rows(x, size)), g.reshape(_rows(x, size))
-    w = None if weight is None else weight.reshape(-1)
-    kernels = load_for("norm", rows, g, w)
+    kernels = load_for("norm", x, g, weight)
     if kernels is not None:
-        dx, dw, db = kernels.layer_norm_backward(g, rows, w, mean, rstd)
+        dx, dw, db = kernels.layer_norm_backward(g, x, weight, *residuals, size)
     else:
-        g, normal = wide(g), (wide(rows) - mean) * rstd
+        rows, g = wide(x.reshape(_rows(x, size))), wide(g.reshape(_rows(x, size)))
+        w = None if weight is None else weight.reshape(-1)
+        mean, rstd = residuals[0][..., None]
+        normal = (rows - mean) * rstd
         dw = (g * normal).sum(0) if needs[1] else None
         db = g.sum(0) if needs[2] else None
         gw = g if w is None else g * w
@@ -87,7 +91,10 @@ def _layer_backward(
 
 
 def _like(d: Any, a: Any, need: bool) -> Any:
-    return d.reshape(a.shape).astype(a.dtype, copy=False) if need else None
+    if not need:
+        return None
+    d = d if d.shape == a.shape else d.reshape(a.shape)
+    return d if d.dtype == a.dtype else d.astype(a.dtype)
 
 
 layer_norm_op = Fused(
@@ -111,17 +118,18 @@ def _rms_definition(x: Any, weight: Any = None, *, shape: tuple[int, ...], eps: 
 def _rms_forward(
     x: Any, weight: Any, *, shape: tuple[int, ...], eps: float
 ) -> tuple[Any, tuple[Any, ...]]:
-    rows = x.reshape(_rows(x, math.prod(shape)))
-    w = None if weight is None else weight.reshape(-1)
-    kernels = load_for("norm", rows, w)
+    size = math.prod(shape)
+    kernels = load_for("norm", x, weight)
     if kernels is not None:
-        y, factor = kernels.rms_norm(rows, w, eps)
-        return y.reshape(x.shape), (factor,)
-    rows = wide(rows)
+        y, stats = kernels.rms_norm(x, weight, size, eps)
+        return y, (stats,)
+    rows = wide(x.reshape(_rows(x, size)))
+    w = None if weight is None else weight.reshape(-1)
     factor = 1 / backend.namespace(x).sqrt((rows * rows).mean(1, keepdims=True) + eps)
     y = rows * factor
     y = y if w is None else y * wide(w)
-    return y.reshape(x.shape).astype(x.dtype, copy=False), (factor,)
+    zeros = backend.namespace(x).zeros_like(factor)
+    return y.reshape(x.shape).astype(x.dtype, copy=False), (_stacked(zeros, factor),)
 
 
 def _rms_backward(
@@ -134,14 +142,15 @@ def _rms_backward(
     shape: tuple[int, ...],
     eps: float,
 ) -> list[Any]:
-    (factor,), size = residuals, math.prod(shape)
-    rows, g = x.reshape(_rows(x, size)), g.reshape(_rows(x, size))
-    w = None if weight is None else weight.reshape(-1)
-    kernels = load_for("norm", rows, g, w)
+    size = math.prod(shape)
+    kernels = load_for("norm", x, g, weight)
     if kernels is not None:
-        dx, dw = kernels.rms_norm_backward(g, rows, w, factor)
+        dx, dw = kernels.rms_norm_backward(g, x, weight, *residuals, size)
     else:
-        g, normal = wide(g), wide(rows) * factor
+        rows, g = wide(x.reshape(_rows(x, size))), wide(g.reshape(_rows(x, size)))
+        w = None if weight is None else weight.reshape(-1)
+        factor = residuals[0][1][:, None]
+        normal = rows * factor
         dw = (g * normal).sum(0) if needs[1] else None
         gw = g if w is None else g * w
         dx = (gw - normal * (gw * normal).mean(1, keepdims=True)) * factor

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, AxisError, ShapeError, describe
@@ -49,7 +52,11 @@ def shape_of(x: Any) -> tuple[int, ...]:
 _RESHAPE = Primitive(
     "reshape",
     lambda a, *, shape, source: a.reshape(shape),
-    (lambda g, *, shape, source: reshape(g, source),),
+    (
+        lambda g, *, shape, source: (
+            g.reshape(source) if type(g) is np.ndarray else reshape(g, source)
+        ),
+    ),
     view=True,
 )
 
@@ -192,12 +199,18 @@ def unsqueeze(input: Any, dim: Any = None, **names: Any) -> Any:
 _PERMUTE = Primitive(
     "permute",
     lambda a, *, dims: a.transpose(dims),
-    (lambda g, *, dims: permute(g, _inverse(dims)),),
+    (lambda g, *, dims: _put_back(g, _inverse(dims)),),
     view=True,
 )
 
 
-def _inverse(dims: Sequence[int]) -> tuple[int, ...]:
+def _put_back(g: Any, order: tuple[int, ...]) -> Any:
+    """A gradient with its axes in another order, which needs no check."""
+    return g.transpose(order) if type(g) is np.ndarray else permute(g, order)
+
+
+@functools.cache
+def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     inverse = [0] * len(dims)
     for i, d in enumerate(dims):
         inverse[d] = i

@@ -49,6 +49,9 @@ def heads():
 PROGRAMS = {
     "matmul": lambda: of(lambda a, b: a @ b, vary(300, 200), vary(200, 170)),
     "batched matmul": lambda: of(lambda a, b: a @ b, vary(24, 60, 50), vary(24, 50, 40)),
+    "arithmetic": lambda: of(
+        lambda a, b, c: (a + b) * b / (a - 2) + c, vary(400, 400), vary(400, 400), vary(400)
+    ),
     "linear": lambda: of(F.linear, vary(700, 130), vary(260, 130), vary(260)),
     "conv 1x1": lambda: conv(32, 1),
     "conv 3x3": lambda: conv(16, padding=1),

@@ -13,13 +13,12 @@ _COLUMNS = 64
 
 @kernel()
 def _add_rows(first, last, out, index, rows):  # type: ignore[no-untyped-def]
-    n, width = rows.shape
     for block in range(first, last):
-        start, stop = block * _COLUMNS, min(width, (block + 1) * _COLUMNS)
-        for i in range(n):
-            target = index[i]
-            for j in range(start, stop):
-                out[target, j] += rows[i, j]
+        start, stop = block * _COLUMNS, (block + 1) * _COLUMNS
+        for i in range(len(rows)):
+            line, total = rows[i, start:stop], out[index[i], start:stop]
+            for j in range(len(total)):
+                total[j] += line[j]
 
 
 def add_rows(out: Any, index: Any, rows: Any) -> None:

@@ -16,33 +16,33 @@ _BLOCK = 32  # rows whose sums are formed together
 
 
 @kernel(fastmath=FAST)
-def _layer_norm(first, last, x, w, b, y, mean, rstd, eps, centred):  # type: ignore[no-untyped-def]
+def _layer_norm(first, last, x, w, b, y, stats, eps, centred):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         xs, ys = x[i], y[i]
         total = x.dtype.type(0)
         if centred:
             for j in range(len(xs)):
                 total += xs[j]
-        mean[i, 0] = total / len(xs)
-        m = mean[i, 0]  # of the dtype of x, which a quotient by a whole number is not
+        stats[0, i] = total / len(xs)
+        m = stats[0, i]  # of the dtype of x, which a quotient by a whole number is not
         square = x.dtype.type(0)
         for j in range(len(xs)):
             square += (xs[j] - m) * (xs[j] - m)
-        rstd[i, 0] = 1 / np.sqrt(square / len(xs) + eps)
-        r = rstd[i, 0]
+        stats[1, i] = 1 / np.sqrt(square / len(xs) + eps)
+        r = stats[1, i]
         for j in range(len(xs)):
             ys[j] = (xs[j] - m) * r * w[j] + b[j]
 
 
 @kernel(fastmath=FAST)
-def _layer_norm_backward(first, last, g, x, w, mean, rstd, dx, sums, centred):  # type: ignore[no-untyped-def]
+def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, centred):  # type: ignore[no-untyped-def]
     shares = np.empty(2, x.dtype)
     for block in range(first, last):
-        dw, db = sums[block, 0], sums[block, 1]
+        dw, db = sums[0, block], sums[1, block]
         for j in range(len(dw)):
             dw[j] = db[j] = 0
         for i in range(block * _BLOCK, min(len(x), (block + 1) * _BLOCK)):
-            gs, xs, ds, m, r = g[i], x[i], dx[i], mean[i, 0], rstd[i, 0]
+            gs, xs, ds, m, r = g[i], x[i], dx[i], stats[0, i], stats[1, i]
             total, dot = m * 0, m * 0
             for j in range(len(xs)):
                 normal = (xs[j] - m) * r
@@ -56,47 +56,46 @@ def _layer_norm_backward(first, last, g, x, w, mean, rstd, dx, sums, centred):  
                 ds[j] = (gs[j] * w[j] - shift - (xs[j] - m) * r * slope) * r
 
 
-def _line(a: Any, like: Any, missing: float) -> Any:
+def _line(a: Any, size: int, dtype: Any, missing: float) -> Any:
     """A weight or bias in one piece; where there is none, a number that changes nothing."""
-    return np.full(like.shape[1], missing, like.dtype) if a is None else np.ascontiguousarray(a)
+    return np.full(size, missing, dtype) if a is None else np.ascontiguousarray(a).reshape(-1)
 
 
-def _normal(x: Any, w: Any, b: Any, eps: float, centred: bool) -> tuple[Any, Any, Any]:
-    x = np.ascontiguousarray(x)
-    y = np.empty(x.shape, x.dtype)
-    mean, rstd = np.empty((len(x), 1), x.dtype), np.empty((len(x), 1), x.dtype)
-    given = (_line(w, x, 1), _line(b, x, 0), y, mean, rstd, x.dtype.type(eps), centred)
-    _layer_norm(len(x), x, *given)
-    return y, mean, rstd
+def _normal(x: Any, w: Any, b: Any, size: int, eps: float, centred: bool) -> tuple[Any, Any]:
+    dtype, rows = x.dtype, (x.size // size, size)
+    y, stats = np.empty(x.shape, dtype), np.empty((2, rows[0]), dtype)
+    lines = _line(w, size, dtype, 1), _line(b, size, dtype, 0)
+    given = np.ascontiguousarray(x).reshape(rows), *lines, y.reshape(rows), stats
+    _layer_norm(rows[0], *given, dtype.type(eps), centred)
+    return y, stats
 
 
-def _normal_backward(g: Any, x: Any, w: Any, mean: Any, rstd: Any, centred: bool) -> Any:
-    g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
-    dx = np.empty(x.shape, x.dtype)
-    blocks = -(-len(x) // _BLOCK)
-    sums = np.empty((blocks, 2, x.shape[1]), x.dtype)
-    _layer_norm_backward(blocks, g, x, _line(w, x, 1), mean, rstd, dx, sums, centred)
-    dw, db = sums.sum(0)
+def _normal_backward(g: Any, x: Any, w: Any, stats: Any, size: int, centred: bool) -> Any:
+    dtype, rows = x.dtype, (x.size // size, size)
+    blocks = -(-rows[0] // _BLOCK)
+    dx, sums = np.empty(x.shape, dtype), np.empty((2, blocks, size), dtype)
+    given = np.ascontiguousarray(g).reshape(rows), np.ascontiguousarray(x).reshape(rows)
+    line = _line(w, size, dtype, 1)
+    _layer_norm_backward(blocks, *given, line, stats, dx.reshape(rows), sums, centred)
+    dw, db = np.add.reduce(sums, 1)
     return dx, dw, db
 
 
-def layer_norm(x: Any, w: Any, b: Any, eps: float) -> tuple[Any, Any, Any]:
-    """y, mean and 1/σ of the rows of x."""
-    return _normal(x, w, b, eps, True)
+def layer_norm(x: Any, w: Any, b: Any, size: int, eps: float) -> tuple[Any, Any]:
+    """y, and mean and 1/σ of the rows of `size` numbers of x, which is not empty."""
+    return _normal(x, w, b, size, eps, True)
 
 
-def layer_norm_backward(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
+def layer_norm_backward(g: Any, x: Any, w: Any, stats: Any, size: int) -> tuple[Any, Any, Any]:
     """The gradients of x, weight and bias."""
-    return _normal_backward(g, x, w, mean, rstd, True)
+    return _normal_backward(g, x, w, stats, size, True)
 
 
-def rms_norm(x: Any, w: Any, eps: float) -> tuple[Any, Any]:
-    """y of the rows of x, and one by the root of their mean square."""
-    y, _, factor = _normal(x, w, None, eps, False)
-    return y, factor
+def rms_norm(x: Any, w: Any, size: int, eps: float) -> tuple[Any, Any]:
+    """y of the rows of x, and one by the root of their mean square behind a line of zeros."""
+    return _normal(x, w, None, size, eps, False)
 
 
-def rms_norm_backward(g: Any, x: Any, w: Any, factor: Any) -> tuple[Any, Any]:
+def rms_norm_backward(g: Any, x: Any, w: Any, stats: Any, size: int) -> tuple[Any, Any]:
     """The gradients of x and weight."""
-    dx, dw, _ = _normal_backward(g, x, w, np.zeros_like(factor), factor, False)
-    return dx, dw
+    return _normal_backward(g, x, w, stats, size, False)[:2]

@@ -1,6 +1,7 @@
 """batch_norm: sums over the channels of x_NCL, and what is done to each number of a channel.
 
-A channel's numbers are summed in float64, plane by plane.
+Gradients are summed in float64; numbers that statistics are made of a part of a plane at a time in
+their own type, the parts in float64.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import numpy as np
 
 from .kernel import FAST, kernel
 
+_PART = 1024  # numbers that are summed in their own type, by 32 sums
+
 
 @kernel(fastmath=FAST)
 def _statistics(first, last, x, mean, var):  # type: ignore[no-untyped-def]
@@ -18,18 +21,22 @@ def _statistics(first, last, x, mean, var):  # type: ignore[no-untyped-def]
     for c in range(first, last):
         centre, square = 0.0, 0.0
         for i in range(n):
-            plane = x[i, c]
-            total = 0.0
-            for k in range(length):
-                total += plane[k]
+            total, squares = 0.0, 0.0
+            for begin in range(0, length, _PART):
+                xs, part = x[i, c, begin : begin + _PART], x.dtype.type(0)
+                for k in range(len(xs)):
+                    part += xs[k]
+                total += part
             middle = x.dtype.type(total / length)
-            part = 0.0
-            for k in range(length):
-                part += (plane[k] - middle) * (plane[k] - middle)
+            for begin in range(0, length, _PART):
+                xs, part = x[i, c, begin : begin + _PART], x.dtype.type(0)
+                for k in range(len(xs)):
+                    part += (xs[k] - middle) * (xs[k] - middle)
+                squares += part
             # What was summed so far and this plane, each around its own mean.
             away = middle - centre
             centre += away / (i + 1)
-            square += part + away * away * (length * (i / (i + 1)))
+            square += squares + away * away * (length * (i / (i + 1)))
         mean[c] = centre
         var[c] = square / (n * length)
 
@@ -45,34 +52,46 @@ def _affine(first, last, x, scale, shift, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=FAST)
-def _backward(first, last, g, x, mean, rstd, scale, training, dx, dw, db):  # type: ignore[no-untyped-def]
-    n, _, length = x.shape
+def _plane_sums(first, last, g, x, mean, sums):  # type: ignore[no-untyped-def]
+    """The sums of g and of g·(x - mean) over each plane."""
+    channels = x.shape[1]
+    for p in range(first, last):
+        i, c = p // channels, p % channels
+        gs, xs, m, sum_g, sum_gx = g[i, c], x[i, c], mean[c], 0.0, 0.0
+        for k in range(len(gs)):
+            sum_g += gs[k]
+            sum_gx += gs[k] * (xs[k] - m)
+        sums[i, c, 0], sums[i, c, 1] = sum_g, sum_gx
+
+
+@kernel(fastmath=FAST)
+def _channel_gradients(first, last, sums, rstd, scale, length, dw, db, slopes):  # type: ignore[no-untyped-def]
+    """dx = s·(g - mean_g - x̂·mean_gx̂) = s·g + slopes_0·(x - m) + slopes_1"""
     for c in range(first, last):
-        m, r, s = mean[c], rstd[c], scale[c]
         sum_g, sum_gx = 0.0, 0.0
-        for i in range(n):
-            gs, xs = g[i, c], x[i, c]
-            part_g, part_gx = 0.0, 0.0
-            for k in range(length):
-                part_g += gs[k]
-                part_gx += gs[k] * (xs[k] - m)
-            sum_g += part_g
-            sum_gx += part_gx
-        db[c] = sum_g
-        dw[c] = sum_gx * r
+        for i in range(len(sums)):
+            sum_g += sums[i, c, 0]
+            sum_gx += sums[i, c, 1]
+        db[c], dw[c] = sum_g, sum_gx * rstd[c]
+        slopes[c, 0] = -scale[c] * dw[c] * rstd[c] / (len(sums) * length)
+        slopes[c, 1] = -scale[c] * db[c] / (len(sums) * length)
+
+
+# Apart from the sums and image by image: the planes of a channel lie so that a cache cannot hold
+# them, and what is read in order comes from the next cache in time.
+@kernel(fastmath=FAST)
+def _input_gradient(first, last, g, x, mean, scale, slopes, training, dx):  # type: ignore[no-untyped-def]
+    channels = x.shape[1]
+    for p in range(first, last):
+        i, c = p // channels, p % channels
+        gs, xs, out, s = g[i, c], x[i, c], dx[i, c], scale[c]
+        m, slope, shift = mean[c], slopes[c, 0], slopes[c, 1]
         if training:
-            # dx = s·(g - mean_g - x̂·mean_gx̂) = s·g + slope·(x - m) + shift
-            slope = x.dtype.type(-s * dw[c] * r / (n * length))
-            shift = x.dtype.type(-s * db[c] / (n * length))
-            for i in range(n):
-                gs, xs, out = g[i, c], x[i, c], dx[i, c]
-                for k in range(length):
-                    out[k] = s * gs[k] + (slope * (xs[k] - m) + shift)
+            for k in range(len(out)):
+                out[k] = s * gs[k] + (slope * (xs[k] - m) + shift)
         else:
-            for i in range(n):
-                gs, out = g[i, c], dx[i, c]
-                for k in range(length):
-                    out[k] = s * gs[k]
+            for k in range(len(out)):
+                out[k] = s * gs[k]
 
 
 def channel_statistics(x: Any) -> tuple[Any, Any]:
@@ -96,7 +115,11 @@ def batch_norm_backward(
 ) -> tuple[Any, Any, Any]:
     """The gradients of x_NCL, weight and bias."""
     g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
+    n, channels, length = x.shape
+    sums, slopes = np.empty((n, channels, 2)), np.empty((channels, 2), x.dtype)
     dx = np.empty(x.shape, x.dtype)
-    dw, db = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
-    _backward(x.shape[1], g, x, mean, rstd, scale, training, dx, dw, db)
+    dw, db = np.empty(channels, x.dtype), np.empty(channels, x.dtype)
+    _plane_sums(n * channels, g, x, mean, sums)
+    _channel_gradients(channels, sums, rstd, scale, length, dw, db, slopes)
+    _input_gradient(n * channels, g, x, mean, scale, slopes, training, dx)
     return dx, dw, db

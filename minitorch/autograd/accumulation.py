@@ -21,7 +21,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     if axes and not hasattr(g, "_array") and g.dtype.itemsize == 2 and g.dtype.kind in "fV":
         g = g.astype(np.float32).sum(axes).astype(g.dtype)  # a half sum would stop growing
     elif axes:
-        g = g.sum(axes)
+        g = np.add.reduce(g, axes) if type(g) is np.ndarray else g.sum(axes)
     g = g if getattr(g, "shape", None) == shape else g.reshape(shape)
     return g if hasattr(g, "_array") or backend.is_array(g) else np.asarray(g)
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..kernels import load, threads
 
-# Elements from which a second thread pays, also where it has other work half of the time.
-LARGE = 1 << 17
+# Elements from which a second thread pays, also on a machine with other work, on which the caller
+# waits for pieces that the other thread has begun.
+LARGE = 1 << 20
 NAMES = frozenset(("add", "sub", "mul", "div"))
 _SHORTEST = 64  # of a line that is read again for each row
 _MOST = 1e38  # larger numbers are left to NumPy, which warns of those that no float32 can be

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import minitorch as mt
+from minitorch.autograd import accumulation
 from minitorch.kernels import threads
-from minitorch.ops import arithmetic
+from minitorch.ops import arithmetic, at_once, families
 
 pytest.importorskip("numba", reason="without numba there are no kernels")
 
@@ -21,7 +22,8 @@ OPERATIONS = {
     "mul": operator.mul,
     "div": operator.truediv,
 }
-ROWS = 1 + arithmetic.LARGE // 201  # of 201 numbers
+LARGE = 1 << 16  # here, so that the tests take little time
+ROWS = 1 + LARGE // 201  # of 201 numbers
 OPERANDS = {
     "one shape": ((ROWS, 201), (ROWS, 201)),
     "rows and a line": ((ROWS, 201), (201,)),
@@ -29,14 +31,16 @@ OPERANDS = {
     "blocks and a plane": ((3, ROWS, 70), (ROWS, 70)),
     "rows and a number": ((ROWS, 201), 0.3),
     "a number and rows": (-7, (ROWS, 201)),
-    "one axis": ((arithmetic.LARGE + 5,), (arithmetic.LARGE + 5,)),
+    "one axis": ((LARGE + 5,), (LARGE + 5,)),
 }
 
 
 @pytest.fixture(autouse=True)
 def _several_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As on a machine with two cores, whatever this process may use."""
+    """As on a machine with two cores, from fewer elements on."""
     monkeypatch.setattr(threads, "count", lambda: 2)
+    for module in (arithmetic, families, at_once, accumulation):
+        monkeypatch.setattr(module, "LARGE", LARGE)
     with np.errstate(all="ignore"):
         yield
 
@@ -75,7 +79,7 @@ def test_results_have_the_bits_of_numpy(name: str, kind: str, dtype: str) -> Non
         ((ROWS * 201, 1), (1,)),
         ((ROWS, 201), 1e39),
         ((20, 20), (20, 20)),
-        ((arithmetic.LARGE // 4, 8), (8,)),
+        ((LARGE // 4, 8), (8,)),
     ],
 )
 def test_what_is_left_to_numpy(a: Any, b: Any) -> None:
@@ -106,7 +110,7 @@ def test_in_place(name: str, other: Any) -> None:
 
 
 def test_in_place_with_a_part_of_its_own_memory() -> None:
-    a = _values((2 * arithmetic.LARGE,), "f4", 0)
+    a = _values((2 * LARGE,), "f4", 0)
     x = mt.tensor(a)
     x[1:].add_(x[:-1])
     _same(x.numpy()[1:], a[1:] + a[:-1])

@@ -50,7 +50,7 @@ PROGRAMS = {
     "matmul": lambda: of(lambda a, b: a @ b, vary(300, 200), vary(200, 170)),
     "batched matmul": lambda: of(lambda a, b: a @ b, vary(24, 60, 50), vary(24, 50, 40)),
     "arithmetic": lambda: of(
-        lambda a, b, c: (a + b) * b / (a - 2) + c, vary(400, 400), vary(400, 400), vary(400)
+        lambda a, b, c: (a + b) * b / (a - 2) + c, vary(1200, 900), vary(1200, 900), vary(900)
     ),
     "linear": lambda: of(F.linear, vary(700, 130), vary(260, 130), vary(260)),
     "conv 1x1": lambda: conv(32, 1),

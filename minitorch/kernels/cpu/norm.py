@@ -1,7 +1,7 @@
 """layer_norm and rms_norm over the last axis, row by row.
 
-Rows are shared out; sums over rows are formed in blocks of fixed size, so that results do not
-depend on the number of threads.
+Rows are shared out; sums over rows are formed in blocks of fixed size, and added up in their order
+by who finishes the last one, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .kernel import FAST, kernel
+from .memory import count_up
 
 _BLOCK = 32  # rows whose sums are formed together
 
@@ -35,7 +36,7 @@ def _layer_norm(first, last, x, w, b, y, stats, eps, centred):  # type: ignore[n
 
 
 @kernel(fastmath=FAST)
-def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, centred):  # type: ignore[no-untyped-def]
+def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, ready, centred):  # type: ignore[no-untyped-def]
     shares = np.empty(2, x.dtype)
     for block in range(first, last):
         dw, db = sums[0, block], sums[1, block]
@@ -54,11 +55,20 @@ def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, centred):  # typ
             shift, slope = shares[0], shares[1]
             for j in range(len(xs)):
                 ds[j] = (gs[j] * w[j] - shift - (xs[j] - m) * r * slope) * r
+        if count_up(ready) == sums.shape[1] - 1:
+            for line in range(2):
+                total = sums[line, 0]
+                for later in range(1, sums.shape[1]):
+                    part = sums[line, later]
+                    for j in range(len(total)):
+                        total[j] += part[j]
 
 
 def _line(a: Any, size: int, dtype: Any, missing: float) -> Any:
     """A weight or bias in one piece; where there is none, a number that changes nothing."""
-    return np.full(size, missing, dtype) if a is None else np.ascontiguousarray(a).reshape(-1)
+    if a is None:
+        return np.full(size, missing, dtype)
+    return a if a.ndim == 1 and a.flags.c_contiguous else np.ascontiguousarray(a).reshape(-1)
 
 
 def _normal(x: Any, w: Any, b: Any, size: int, eps: float, centred: bool) -> tuple[Any, Any]:
@@ -75,10 +85,9 @@ def _normal_backward(g: Any, x: Any, w: Any, stats: Any, size: int, centred: boo
     blocks = -(-rows[0] // _BLOCK)
     dx, sums = np.empty(x.shape, dtype), np.empty((2, blocks, size), dtype)
     given = np.ascontiguousarray(g).reshape(rows), np.ascontiguousarray(x).reshape(rows)
-    line = _line(w, size, dtype, 1)
-    _layer_norm_backward(blocks, *given, line, stats, dx.reshape(rows), sums, centred)
-    dw, db = np.add.reduce(sums, 1)
-    return dx, dw, db
+    sinks = dx.reshape(rows), sums, np.zeros(1, np.int64)
+    _layer_norm_backward(blocks, *given, _line(w, size, dtype, 1), stats, *sinks, centred)
+    return dx, sums[0, 0], sums[1, 0]
 
 
 def layer_norm(x: Any, w: Any, b: Any, size: int, eps: float) -> tuple[Any, Any]:

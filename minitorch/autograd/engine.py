@@ -24,7 +24,7 @@ from ..ops.primitive import Op, as_seen, cast, fitted, wrap
 from .accumulation import accumulate, added, grow, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
-from .node import Node, leading_to, where
+from .node import Node, check_versions, leading_to, where
 from .parts import Parts, assemble, together
 from .reconnected import as_tensors
 from .saved import Packed
@@ -141,9 +141,16 @@ class Pass:
         """The gradient of an input of that shape that was broadcast."""
         return sum_to(g, shape)
 
-    def rules(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
-        """The gradients of the inputs of `node`."""
-        return _gradients(node.op, node, node.edges, g, saved)
+    def rules(self, node: Node, edges: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs of `node` that have an edge in `edges`."""
+        op, params = node.op, node.params
+        if op.vjps is None:
+            return op.backward(node, g, saved)
+        gradients: list[Any] = []
+        for rule, edge in zip(op.vjps, edges, strict=True):
+            unwanted = edge is None or rule is None
+            gradients.append(None if unwanted else rule(g, *saved, **params))
+        return gradients
 
     def _add_output(self, edge: Node, g: Any) -> None:
         """Puts `g` where the rule of the operation with several outputs finds it."""
@@ -187,7 +194,7 @@ class Pass:
         if edges is None:
             node.raise_consumed()
         if node.versions:
-            node.check_versions()
+            check_versions(node, node.versions)
         op, needed = node.op, self.needed
         if needed is not None:  # rules of other inputs need not run
             edges = [edge if edge is not None and edge in needed else None for edge in edges]
@@ -197,9 +204,9 @@ class Pass:
             return
         if node.meta is None:
             saved = node.saved if not self.create_graph else as_tensors(node, node.saved)
-            gradients = self.rules(node, g, saved)
+            gradients = self.rules(node, edges, g, saved)
         else:
-            gradients = self._visit_noted(op, node, edges, g)
+            gradients = self._visit_noted(node, edges, g)
         owned = op.owns_gradients and (node.meta is None or "after" not in node.meta)
         shapes = node.shapes
         for i, edge in enumerate(edges):
@@ -214,7 +221,7 @@ class Pass:
             node.edges = None
             node.params = primitive.NO_PARAMS
 
-    def _visit_noted(self, op: Op, node: Node, edges: Any, g: Any) -> Sequence[Any]:
+    def _visit_noted(self, node: Node, edges: Any, g: Any) -> Sequence[Any]:
         """The gradients of a node that has packed values, a noted line or hooks."""
         meta: Any = node.meta
         saved = node.saved
@@ -222,9 +229,27 @@ class Pass:
             saved = tuple([x.unpacked() if isinstance(x, Packed) else x for x in saved])
         if self.create_graph:
             saved = tuple(as_tensors(node, saved))
-        gradients = _gradients_explained(op, node, edges, g, saved)
+        rules = self._explained if where(node) else self.rules
+        gradients = rules(node, edges, g, saved)
         for hook in list(meta.get("after", {}).values()):
             gradients = run_node_hook(hook, gradients, g, self.create_graph)
+        return gradients
+
+    def _explained(self, node: Node, edges: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """As `rules`; errors and, under anomaly mode, NaN name the forward line."""
+        try:
+            gradients = self.rules(node, edges, g, saved)
+        except Exception as error:
+            error.add_note(f"In the backward of {node.op.name}.{where(node)}")
+            raise
+        if state.check_nan and state.anomaly:
+            for i, gi in enumerate(gradients):
+                if gi is not None and edges[i] is not None and _has_nan(gi):
+                    raise GraphError(
+                        f"backward: the rule of {node.op.name} produced NaN for its input {i}."
+                        f"{where(node)} Look for a division by zero, log or sqrt at 0, or an "
+                        "overflow there."
+                    )
         return gradients
 
     def finish_leaves(self) -> None:
@@ -240,38 +265,6 @@ class Pass:
                 self.captured[leaf] = g
             else:
                 accumulate(leaf, g, leaf in self.fresh, self.create_graph)
-
-
-def _gradients(op: Op, node: Node, edges: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
-    vjps = op.vjps
-    if vjps is None:
-        return op.backward(node, g, saved)
-    params = node.params
-    return [
-        None if edge is None or rule is None else rule(g, *saved, **params)
-        for rule, edge in zip(vjps, edges, strict=True)
-    ]
-
-
-def _gradients_explained(
-    op: Op, node: Node, edges: Any, g: Any, saved: Sequence[Any]
-) -> Sequence[Any]:
-    """As `_gradients`; under anomaly mode, errors and NaN name the forward line."""
-    if not where(node):
-        return _gradients(op, node, edges, g, saved)
-    try:
-        gradients = _gradients(op, node, edges, g, saved)
-    except Exception as error:
-        error.add_note(f"In the backward of {op.name}.{where(node)}")
-        raise
-    if state.check_nan and state.anomaly:
-        for i, gi in enumerate(gradients):
-            if gi is not None and edges[i] is not None and _has_nan(gi):
-                raise GraphError(
-                    f"backward: the rule of {op.name} produced NaN for its input {i}.{where(node)} "
-                    "Look for a division by zero, log or sqrt at 0, or an overflow there."
-                )
-    return gradients
 
 
 def _has_nan(g: Any) -> bool:

@@ -105,12 +105,11 @@ class RecordedPass(StandingPass):
         self._note(sum_to, (self._encoded(g), shape), {}, out)
         return out
 
-    def rules(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
-        """The gradients of the inputs of `node`."""
+    def rules(self, node: Node, edges: Any, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the inputs of `node` that have an edge in `edges`."""
         op: Any = node.op
         refs = self._saved(node, saved)
         g_ref, params = self._encoded(g), self._encoded(node.params)
-        edges: Any = node.edges
         if op.vjps is not None:
             out: list[Any] = []
             for rule, edge in zip(op.vjps, edges, strict=True):
@@ -121,6 +120,7 @@ class RecordedPass(StandingPass):
                 out.append(gi)
             return out
         gradients = op.backward(node, g, saved)
+        edges = node.edges  # a rule for all inputs does not know which are wanted
         if isinstance(op, Fused):
             n, needs = op.arity, [edge is not None for edge in edges]
             args: tuple[Any, ...] = (g_ref, needs, tuple(refs[n:]), *refs[:n])

@@ -42,13 +42,17 @@ def load(family: str) -> ModuleType | None:
     """
     if _forked:
         return None
-    if family not in _loaded:
+    module = _loaded.get(family)
+    if module is None:
+        if family in _loaded:
+            return None
         with unobserved():
-            _loaded[family] = _import(family)
-    if _loaded[family] is not None:
-        threads.apply()
+            module = _loaded[family] = _import(family)
+        if module is None:
+            return None
+    threads.apply()
     if _reentrant or threading.current_thread() is threading.main_thread():
-        return _loaded[family]
+        return module
     return None
 
 
@@ -65,12 +69,15 @@ def load_for(
         contiguous: Whether all must be C-contiguous.
     """
     first = arrays[0]
-    if type(first) is not np.ndarray or first.size < least or first.dtype.char not in kinds:
+    if type(first) is not np.ndarray or first.size < least:
+        return None
+    dtype = first.dtype
+    if dtype.char not in kinds:
         return None
     for a in arrays:
         if a is None:
             continue
-        if type(a) is not np.ndarray or a.dtype != first.dtype:
+        if type(a) is not np.ndarray or (a.dtype is not dtype and a.dtype != dtype):
             return None
         if contiguous and not a.flags.c_contiguous:
             return None

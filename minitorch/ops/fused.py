@@ -11,9 +11,12 @@ import numpy as np
 
 from .. import backend
 from ..autograd.mode import enable_grad, state
-from ..autograd.node import Node, observe
+from ..autograd.node import Node, next_sequence, observe
 from . import primitive
-from .primitive import OUT, Op, check_same_device, input_edge, new_node, version_of, wrap
+from .primitive import OUT, Op, check_same_device, input_edge, version_of, wrap
+
+ndarray = np.ndarray
+_new = object.__new__
 
 
 class Fused(Op):
@@ -59,28 +62,30 @@ class Fused(Op):
         """Computes the operation; inputs left out at the end are None."""
         if len(inputs) < self.arity:
             inputs += (None,) * (self.arity - len(inputs))
-        arrays = [getattr(x, "_array", x) for x in inputs]
-        if not self.supports(*arrays, **params):
-            return self.definition(*inputs, **params)
-        record = tensors = plain = False
-        for x, a in zip(inputs, arrays, strict=True):
-            if x is a:
-                plain = plain or x is not None
+        arrays: list[Any] = []
+        record = tensors = plain = on_device = False
+        for x in inputs:
+            a = getattr(x, "_array", x)
+            arrays.append(a)
+            if a is None:
+                continue
+            on_device = on_device or type(a) is not ndarray
+            if a is x:
+                plain = True
                 continue
             tensors = True
             if x._view is not None:
                 x._sync_view()
             record = record or x._rg
+        if not self.supports(*arrays, **params):
+            return self.definition(*inputs, **params)
         if not tensors:
             return self.forward(*arrays, **params)[0]
         if plain:
-            inputs = tuple(
-                [
-                    wrap(x) if x is a and x is not None else x
-                    for x, a in zip(inputs, arrays, strict=True)
-                ]
-            )
-        _check_devices(self.name, inputs, arrays)
+            tensor = primitive.Tensor
+            inputs = tuple([x if x is None or isinstance(x, tensor) else wrap(x) for x in inputs])
+        if on_device:
+            check_same_device(self.name, [x for x in inputs if x is not None])
         y, residuals = self.forward(*arrays, **params)
         out = wrap(y)
         if record and state.recording:
@@ -92,8 +97,14 @@ class Fused(Op):
     def _record(
         self, out: Any, inputs: Any, arrays: list[Any], residuals: Any, params: dict[str, Any]
     ) -> None:
-        edges = tuple([None if x is None else input_edge(x) for x in inputs])
-        node = new_node(self, edges, params)
+        edges: list[Any] = []
+        for x in inputs:
+            if x is None:
+                edges.append(None)
+            elif x._node is None:
+                edges.append(x if x._rg else None)
+            else:
+                edges.append(input_edge(x))
         saved: list[Any] = []
         versions: list[Any] = []
         for i, x in enumerate(inputs):
@@ -111,8 +122,13 @@ class Fused(Op):
             version = version_of(out)
             saved.append(out._array)
             versions += (version, version[0])
+        node = _new(Node)
+        node.op, node.params = self, params
+        node.edges = tuple(edges)
         node.saved = (*saved, *residuals)
         node.versions = tuple(versions)
+        node.shapes = node.meta = None
+        node.sequence = next_sequence()
         if state.recording > 1:
             observe(node)
         out._node = node
@@ -121,8 +137,8 @@ class Fused(Op):
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The fast gradients on arrays; on Tensors, the gradients of the definition."""
         n = self.arity
-        assert node.edges is not None
-        needs = [edge is not None for edge in node.edges]
+        edges: Any = node.edges
+        needs = [edge is not None for edge in edges]
         if isinstance(g, primitive.Tensor):
             return _differentiate(self.definition, g, needs, saved[:n], node.params)
         return self.fast_backward(g, needs, saved[n:], *saved[:n], **node.params)
@@ -142,13 +158,6 @@ def _hollow(a: Any) -> Any:
         return _hollow_on_host(a.shape, a.dtype)
     xp = backend.namespace(a)
     return xp.broadcast_to(xp.zeros((), a.dtype), a.shape)
-
-
-def _check_devices(name: str, inputs: Sequence[Any], arrays: Sequence[Any]) -> None:
-    for a in arrays:
-        if type(a) is not np.ndarray and a is not None:
-            check_same_device(name, [x for x in inputs if x is not None])
-            return
 
 
 def _differentiate(

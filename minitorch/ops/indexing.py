@@ -117,7 +117,7 @@ class _GetItem(Primitive):
         self.selects = view
 
 
-_SLICE = _GetItem("slice", view=True)
+SLICE = _GetItem("slice", view=True)
 _INDEX = _GetItem("index", view=False)
 
 
@@ -220,7 +220,7 @@ def getitem(input: Any, index: Any) -> Any:
             return getitem(getitem(input, first), then)
         raw = kept(raw, input)
     try:
-        return (_SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
+        return (SLICE if basic else _INDEX)(input, index=raw, source=a.shape)
     except IndexError as error:
         raise IndexRangeError(
             f"index: every position must lie inside the tensor. Got {describe(input)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import backend, dtypes
 from ..errors import ArgumentError, ShapeError, describe
-from . import primitive
+from . import indexing, primitive
 from .numpy_names import renamed
 from .primitive import Op, check_same_device
 from .shape import atleast, axis_of, shape_of, unsqueeze
@@ -108,13 +108,15 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """
     shape = shape_of(input)
     axis = axis_of("narrow", len(shape), dim)
-    start = start + shape[axis] if start < 0 else int(start)
+    start, length = int(start), int(length)
+    start = start + shape[axis] if start < 0 else start
     if length < 0 or start < 0 or start + length > shape[axis]:
         raise ShapeError(
             f"narrow: start + length must be at most {shape[axis]}, the length of axis {axis} of "
             f"{describe(input)}. Got {start} + {length}."
         )
-    return input[(slice(None),) * axis + (slice(start, start + length),)]
+    index = (*(slice(None),) * axis, slice(start, start + length), Ellipsis)
+    return indexing.SLICE(input, index=index, source=shape)
 
 
 def select(input: Any, dim: int, index: int) -> Any:

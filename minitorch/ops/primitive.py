@@ -214,7 +214,10 @@ def finish_two(op: Op, y: Any, a: Tensor, b: Tensor, params: dict[str, Any] = NO
         return t
     node = _new(Node)
     node.op = op
-    node.edges = (input_edge(a), input_edge(b))
+    node.edges = (
+        input_edge(a) if a._node is not None else a if a._rg else None,
+        input_edge(b) if b._node is not None else b if b._rg else None,
+    )
     node.params = params
     xa, xb = a._array, b._array
     shape_a, shape_b = xa.shape, xb.shape
@@ -285,9 +288,12 @@ class Primitive(Op):
             x = inputs[0]
             if not isinstance(x, Tensor):
                 return self.forward(x, **params)
-            out = finish_one(self, self.forward(x._array, **params), x, params)
-            if self.view and shares_memory(out._array, x._array):
-                mark_view(out, x, self, params)
+            a = x._array
+            out = finish_one(self, self.forward(a, **params), x, params)
+            if self.view:
+                y = out._array
+                if y is a or (y.base is not None and (y.base is a or y.base is a.base)):
+                    mark_view(out, x, self, params)
             return out
         for x in inputs:
             if isinstance(x, Tensor):
@@ -340,10 +346,9 @@ class ViewInfo:
 
     __slots__ = ("base", "generation", "steps")
 
-    def __init__(self, base: Tensor, steps: tuple[Any, ...], generation: int) -> None:
-        self.base = base
-        self.steps = steps
-        self.generation = generation
+    base: Tensor
+    steps: tuple[tuple[Primitive, dict[str, Any]], ...]
+    generation: int
 
     def replay(self, x: Any) -> Any:
         """The view of `x`, an array or a Tensor, that has the base's shape."""
@@ -354,14 +359,15 @@ class ViewInfo:
 
 def mark_view(out: Tensor, source: Tensor, op: Primitive, params: dict[str, Any]) -> None:
     """Notes that `out` shares the memory of `source`."""
-    version = version_of(source)
+    version = source._version
+    if version is None:
+        version = source._version = [0, "", 0]
     out._version = version
-    step = ((op, params),)
+    view = out._view = _new(ViewInfo)
     parent = source._view
-    if parent is None:
-        out._view = ViewInfo(source, step, version[2])
-    else:
-        out._view = ViewInfo(parent.base, parent.steps + step, version[2])
+    view.base = source if parent is None else parent.base
+    view.steps = ((op, params),) if parent is None else (*parent.steps, (op, params))
+    view.generation = version[2]
 
 
 class _Cast(Op):

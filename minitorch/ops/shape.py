@@ -13,7 +13,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..errors import ArgumentError, AxisError, ShapeError, describe
 from .numpy_names import renamed
-from .primitive import Primitive, raw, version_of, wrap
+from .primitive import Primitive, version_of, wrap
 
 
 def axis_of(name: str, ndim: int, dim: int) -> int:
@@ -38,12 +38,12 @@ def sizes_of(args: Sequence[Any], named: Any = None) -> tuple[int, ...]:
         args = (named,)
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
-    return tuple([operator.index(n) for n in args])
+    return tuple(map(operator.index, args))
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array or Tensor as a plain tuple."""
-    shape: tuple[int, ...] = raw(x).shape
+    shape: tuple[int, ...] = getattr(x, "_array", x).shape
     return shape
 
 
@@ -105,8 +105,10 @@ def view(input: Any, *args: Any, size: Any = None) -> Any:
     """
     if len(args) == 1 and isinstance(args[0], dtypes.dtype):
         return _read_as(input, args[0])
-    target = _filled("view", input, sizes_of(args, size))
-    out = _RESHAPE(input, shape=target, source=shape_of(input))
+    target, source = sizes_of(args, size), shape_of(input)
+    if min(target, default=0) < 0 or math.prod(target) != math.prod(source):
+        target = _filled("view", input, target)
+    out = _RESHAPE(input, shape=target, source=source)
     if out._view is None and out._array.size:
         raise ShapeError(
             f"view: {describe(input)} cannot be seen as {target} without copying, because its "

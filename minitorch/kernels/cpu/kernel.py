@@ -52,12 +52,12 @@ class Kernel:
 
     def __call__(self, items: int, *args: Any) -> None:
         """Works on all items, in several threads if the first array is large."""
-        workers = threads.count() if args[0].size >= PARALLEL_FROM else 0
-        self._entry(items, team.of(workers), *args)
+        alone = args[0].size < PARALLEL_FROM
+        self._entry(items, 0 if alone else team.of(threads.count()), *args)
 
     def share(self, workers: int, items: int, *args: Any) -> None:
         """Works on all items with so many threads; 0 is for work that is too little for pieces."""
-        self._entry(items, team.of(workers), *args)
+        self._entry(items, team.of(workers) if workers else 0, *args)
 
 
 def kernel(

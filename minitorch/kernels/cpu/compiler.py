@@ -22,7 +22,7 @@ from typing import Any
 import numba
 import numba.core.codegen as codegen
 from llvmlite import binding, ir
-from numba.core import cgutils
+from numba.core import cgutils, types
 from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
@@ -98,6 +98,35 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
         if not _depth:
             _note(time.perf_counter() - start)
+
+
+_resolved: dict[Any, Any] = {}  # signatures of calls of numba's functions, by the types of a call
+
+
+@contextlib.contextmanager
+def _remembering(context: Any) -> Iterator[None]:
+    """Calls of the same function with the same types are resolved once.
+
+    To find what `+` of two integers is, numba tries dozens of candidates each time.
+    """
+    resolve = context.resolve_function_type
+
+    def remembered(function: Any, args: Any, kws: Any) -> Any:
+        if kws or not isinstance(function, types.Function):
+            return resolve(function, args, kws)
+        key = context, function, args
+        signature = _resolved.get(key)
+        if signature is None:
+            signature = resolve(function, args, kws)
+            if signature is not None:
+                _resolved[key] = signature
+        return signature
+
+    context.resolve_function_type = remembered
+    try:
+        yield
+    finally:
+        context.resolve_function_type = resolve
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -238,7 +267,7 @@ class Lean(Compiler):
     replaced: dict[Any, Any] = {InlineInlinables: _Inline}
 
     def compile_extra(self, func: Any) -> Any:
-        with _undisturbed():
+        with _undisturbed(), _remembering(self.state.typingctx):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:

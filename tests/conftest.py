@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 
 # Last on the path: the folders here are called `random` and `io` like modules of Python.
 sys.path.append(str(Path(__file__).parent))
+
+# The cores are busy with tests.
+os.environ.setdefault("MINITORCH_COMPILE_AHEAD", "off")
 
 _BACKEND = "minitorch.backend.cupy_backend"
 

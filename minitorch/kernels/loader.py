@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
+import importlib.util
 import os
+import re
+import shutil
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
@@ -16,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from ..backend.memory import keep_freed_memory
-from . import threads
+from . import ahead, threads
 from .unobserved import unobserved
 
 # Elements below which a few calls of NumPy are as fast, and importing numba is not worth it. Fixed,
 # so that the bodies, and with them the last bits, do not depend on what ran before.
 LEAST = 1 << 11
+
+_KEPT_SECONDS = 60 * 24 * 3600
 
 _loaded: dict[str, ModuleType | None] = {}
 _reentrant = False  # several threads can call kernels at once
@@ -89,6 +95,9 @@ def _import(family: str) -> ModuleType | None:
     if os.environ.get("MINITORCH_KERNELS", "on") == "off":
         return None
     keep_freed_memory()
+    if importlib.util.find_spec("numba") is not None and not os.path.isdir(cache_folder()):
+        begin_ahead()  # before the second that it takes to import numba
+    keep_folders_in_use(cache_folder())
     try:
         import numba  # noqa: F401
     except ImportError:
@@ -102,14 +111,14 @@ def _import(family: str) -> ModuleType | None:
             stacklevel=2,
         )
         return None
-    with _own_cache():
+    with own_cache():
         team = importlib.import_module("minitorch.kernels.cpu.team")
         _reentrant = team.available or _has_layer("omppool") or _has_layer("tbbpool")
         return importlib.import_module(f"minitorch.kernels.cpu.{family}")
 
 
 @contextlib.contextmanager
-def _own_cache() -> Iterator[None]:
+def own_cache() -> Iterator[None]:
     """Kernels defined here are kept in the user's cache folder, unless NUMBA_CACHE_DIR is set.
 
     Beside the sources they would outlive the package: an uninstalled one would leave a folder
@@ -119,13 +128,48 @@ def _own_cache() -> Iterator[None]:
     from numba import config
 
     before = config.CACHE_DIR  # type: ignore[attr-defined]
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = before or os.path.join(root, "minitorch", "kernels")
-    config.CACHE_DIR = os.path.join(folder, _version())  # type: ignore[attr-defined]
+    config.CACHE_DIR = cache_folder()  # type: ignore[attr-defined]
     try:
         yield
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+def cache_folder() -> str:
+    """Where compiled kernels of these sources are kept."""
+    numba: Any = sys.modules.get("numba")
+    root = numba.config.CACHE_DIR if numba else os.environ.get("NUMBA_CACHE_DIR")
+    root = root or _users_folder()
+    return root if os.path.basename(root) == _version() else os.path.join(root, _version())
+
+
+def _users_folder() -> str:
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(caches, "minitorch", "kernels")
+
+
+def keep_folders_in_use(folder: str) -> None:
+    """Notes that a folder of compiled kernels is used, and removes those not used for 60 days.
+
+    Nothing is removed while this one exists, and nothing elsewhere than in the user's cache folder.
+    """
+    root = os.path.dirname(folder)
+    if root != _users_folder():
+        return
+    with contextlib.suppress(OSError):
+        if os.path.isdir(folder):
+            os.utime(folder)
+            return
+        os.makedirs(folder)
+        for entry in os.scandir(root):
+            ours = re.fullmatch("[0-9a-f]{8}", entry.name) and entry.is_dir(follow_symlinks=False)
+            if ours and time.time() - entry.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def begin_ahead() -> None:
+    """Lets other processes compile what this one will need soon."""
+    ahead.begin(threads.asked(), os.path.dirname(cache_folder()))
 
 
 @functools.cache

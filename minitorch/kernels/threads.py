@@ -31,7 +31,7 @@ _limiter: Any = None
 _products_are_ours = False
 
 
-def _asked() -> int | None:
+def asked() -> int | None:
     """The number that was set, else that of the environment."""
     if _wanted is not None:
         return _wanted
@@ -49,7 +49,7 @@ def apply() -> None:
         from .cpu import team
 
         most = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-        _here.usable = 1 if _here.alone else min(_asked() or most, most)
+        _here.usable = 1 if _here.alone else min(asked() or most, most)
         team.start(_here.usable - 1)
     _here.asked = _wanted
 
@@ -94,9 +94,9 @@ def set_num_threads(number: int) -> None:
 
 def get_num_threads() -> int:
     """How many threads matrix products use, and kernels at most."""
-    asked = _asked()
-    if asked is not None:
-        return asked
+    wanted = asked()
+    if wanted is not None:
+        return wanted
     if _products_are_ours:
         apply()
         return count()

@@ -47,6 +47,7 @@ class Module(HookMethods, TieMethods, PartialLoad):
     _version: int = 1  # in the metadata of state dicts, for hooks that convert older ones
 
     def __init__(self) -> None:
+        tree.note_made(self)
         set_ = super().__setattr__
         set_("training", True)
         set_("_hooks", None)

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import ArgumentError
+from ..kernels.ahead import made
 from ..tensor import Parameter, Tensor
 
 Item = TypeVar("Item")
@@ -116,6 +117,11 @@ def is_saved(module: TreeNode, name: str) -> bool:
     the constructor set; one that came later, such as a kept activation, is moved but not saved.
     """
     return module._declared.get(name, name in module._constants)
+
+
+def note_made(module: TreeNode) -> None:
+    """Notes that there is a module of this kind, whose kernels will be needed."""
+    made.add(type(module).__name__)
 
 
 def note_constant(module: TreeNode, name: str) -> None:

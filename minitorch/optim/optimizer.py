@@ -13,6 +13,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..autograd.handle import RemovableHandle
 from ..errors import ArgumentError, CheckpointError, DtypeError, GraphError, describe
+from ..kernels.ahead import made
 from ..ops.primitive import wrap
 from ..tensor import Tensor
 from .flat import gradient_runs
@@ -63,6 +64,7 @@ class Optimizer:
             for when in ("before saving", "after saving", "before loading", "after loading")
         }
         kind = type(self).__name__
+        made.add(kind)
         if isinstance(params, Tensor | dict) or not isinstance(params, Iterable):
             raise ArgumentError(
                 f"{kind}: params must be an iterable of parameters or of group dicts. "

@@ -15,7 +15,7 @@ from typing import Any
 import numba.extending
 from numba import njit
 
-from .. import threads
+from .. import ahead, loader, threads
 from . import team
 from .compiler import BodyCompiler, WrittenOutCompiler
 
@@ -47,8 +47,11 @@ class Kernel:
         options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
         options["fastmath"] = set(fastmath) or False
         options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
-        self.body = body
-        self._entry: Any = njit(**options)(body)
+        self.name = ahead.body_name(body)
+        with loader.own_cache():  # also for bodies that are made while the program runs
+            self._entry: Any = njit(**options)(body)
+        self._make = self._entry.compile
+        self._entry.compile = self._make_alone
 
     def __call__(self, items: int, *args: Any) -> None:
         """Works on all items, in several threads if the first array is large."""
@@ -58,6 +61,29 @@ class Kernel:
     def share(self, workers: int, items: int, *args: Any) -> None:
         """Works on all items with so many threads; 0 is for work that is too little for pieces."""
         self._entry(items, team.of(workers) if workers else 0, *args)
+
+    def types(self, items: int, *args: Any) -> tuple[Any, ...]:
+        """The list of types for which these arguments need machine code."""
+        return tuple(self._entry.typeof_pyval(a) for a in (items, 0, *args))
+
+    def compile(self, types: tuple[Any, ...], wait: bool = True) -> bool:
+        """Sees to it that machine code for a list of types lies on disk.
+
+        Args:
+            types: Those of a call.
+            wait: Whether to wait if another process compiles the body now.
+
+        Returns:
+            False if another process compiles it.
+        """
+        with ahead.claim(self._entry.stats.cache_path, self.name, wait) as free:
+            if free:
+                self._make(types)
+        return free
+
+    def _make_alone(self, types: tuple[Any, ...]) -> Any:
+        with ahead.claim(self._entry.stats.cache_path, self.name):
+            return self._make(types)
 
 
 def kernel(

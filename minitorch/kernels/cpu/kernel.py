@@ -47,7 +47,7 @@ class Kernel:
         options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
         options["fastmath"] = set(fastmath) or False
         options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
-        self.name = ahead.body_name(body)
+        self.body, self.name = body, ahead.body_name(body)
         with loader.own_cache():  # also for bodies that are made while the program runs
             self._entry: Any = njit(**options)(body)
         self._make = self._entry.compile

@@ -171,7 +171,10 @@ class Pass:
             g = pending.pop(node)
             if type(g) is Parts:
                 only_read = node.meta is None and self.wanted is None
-                g = self.read_once(g) if only_read else self.assembled(g)
+                if not only_read:
+                    g = self.assembled(g)
+                elif not node.op.takes_parts:
+                    g = self.read_once(g)
             if node.meta is not None:
                 for hook in list(node.meta.get("hooks", {}).values()):
                     g = run_hook(hook, g, self.create_graph)

@@ -56,6 +56,8 @@ class Op(Method):
     owns_gradients: bool = True
     # True where the output is the part `params["index"]` of the input, of shape `params["source"]`.
     selects: bool = False
+    # True where the rule may get gradients of parts of the output, `Parts`, before they are joined.
+    takes_parts: bool = False
     # True for products: each rule needs the other operand only.
     crosswise: bool = False
 

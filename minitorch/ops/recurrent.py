@@ -16,16 +16,19 @@ Representations using RNN Encoder-Decoder, 2014.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .. import backend
+from ..autograd.parts import Parts, assemble
 from . import elementwise as el
 from . import joining, linalg
 from .fused import Fused
 from .product import column_sums, linear_gradients, product
 from .recurrent_steps import MODES, walk_of
-from .wide import wide
+from .wide import wide, wide_dtype
 
 
 def _lstm_step(a: Any, r: Any, h: Any, c: Any, w_hr: Any) -> tuple[Any, Any]:
@@ -93,6 +96,26 @@ def _forward(
     return flat.astype(arrays[0].dtype, copy=False), residuals
 
 
+def _apart(g: Any, *shapes: tuple[int, ...]) -> list[Any]:
+    """The gradients of arrays of these shapes, from that of all of them, flat.
+
+    Where it comes in parts, these are not joined: a part without a gradient is 0.
+    """
+    ends = itertools.accumulate(map(math.prod, shapes), initial=0)
+    places = [slice(*both) for both in itertools.pairwise(ends)]
+    if type(g) is Parts and (g.whole is not None or any(p[0] not in places for p in g.places)):
+        g = assemble(g.shape, g.places, g.whole, *g.values)
+    if type(g) is not Parts:
+        return [wide(g[place]).reshape(shape) for place, shape in zip(places, shapes, strict=True)]
+    xp, given = backend.namespace(g.values[0]), list(zip(g.places, g.values, strict=True))
+    found = []
+    for place, shape in zip(places, shapes, strict=True):
+        values = [wide(value) for p, value in given if p[0] == place]
+        total = sum(values[1:], values[0]) if values else xp.zeros(shape, wide_dtype(g.dtype))
+        found.append(total.reshape(shape))
+    return found
+
+
 def _backward(
     g: Any,
     needs: Sequence[bool],
@@ -105,10 +128,9 @@ def _backward(
 ) -> list[Any]:
     given: list[Any] = [None if a is None else wide(a) for a in arrays]
     x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = given
-    g, rows, width = wide(g), len(x), h0.shape[1]
-    cut = rows * width
-    dy, dh = g[:cut].reshape(rows, width), g[cut : cut + h0.size].reshape(h0.shape).copy()
-    dc = None if c0 is None else g[cut + h0.size :].reshape(c0.shape).copy()
+    states = [a.shape for a in (h0, c0) if a is not None]
+    dy, *last = _apart(g, (len(x), h0.shape[1]), *states)
+    dh, dc = [*[d.copy() for d in last], None][:2]  # they are written
     walk = walk_of(sizes, not reverse, batch_first)
     found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
     da, dr, old, dh, dc, dw_hr = found
@@ -129,6 +151,7 @@ def _backward(
 recurrent_op = Fused(
     _recurrent, _forward, _backward, supports=lambda x, *arrays, **options: x.dtype.kind != "i"
 )
+recurrent_op.takes_parts = True
 """`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse, batch_first)`,
 flat."""
 

@@ -157,3 +157,20 @@ def test_autocast_computes_in_the_half_type() -> None:
     with mt.autocast("cpu", mt.bfloat16):
         y, _ = nn.LSTM(4, 6)(X)
     assert y.dtype is mt.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.bfloat16], ids=str)
+@pytest.mark.parametrize("used", ["y", "h", "c", "yh", "yhc", "yy", "hhc"])
+def test_results_that_nothing_uses_have_no_gradient(used: str, dtype: mt.dtype) -> None:
+    layer = nn.LSTM(4, 6, batch_first=True).to(dtype)
+
+    def loss() -> Any:
+        y, (h, c) = layer(X.to(dtype))
+        results = {"y": y, "h": h, "c": c}
+        return sum((results[name] * results[name]).float().sum() for name in used)
+
+    loss().backward()
+    # Where gradients are wanted for some tensors, those of parts are joined first.
+    wanted = mt.autograd.grad(loss(), list(layer.parameters()))
+    for p, g in zip(layer.parameters(), wanted, strict=True):
+        np.testing.assert_array_equal(p.grad.float().numpy(), g.float().numpy())

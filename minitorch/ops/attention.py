@@ -98,21 +98,19 @@ def _compiled(q: Any, k: Any, v: Any, mask: Any, keep: Any) -> Any:
         return None
     if mask is not None and mask.ndim > max(2, q.ndim):
         return None
-    kernels = load_for("attention", q, k, v, kinds="f", least=1)
-    return kernels if kernels is not None and kernels.available else None
+    return load_for("attention", q, k, v, kinds="f", least=1)
 
 
-def _four(mask: Any, keys: int) -> Any:
-    """A mask as f32[B or 1, H or 1, L or 1, S] that is added, or None."""
+def _hidden(mask: Any, causal: bool, q: Any, keys: int) -> tuple[Any, bool]:
+    """What is added, f32[B or 1, H or 1, L or 1, S or 1] or None, and if it is causal besides."""
     if mask is None:
-        return None
-    bias = _bias(np, mask, False, 0, 0, np.dtype(np.float32))
-    lead = bias.shape[:-2]
-    shape = (*((1,) * (2 - len(lead))), *lead, *((1,) * (2 - bias.ndim)), *bias.shape[-2:])
-    if len(shape) > 4:
-        shape = (math.prod(shape[:-3]), *shape[-3:])
-    bias = bias.reshape(shape)
-    return np.ascontiguousarray(np.broadcast_to(bias, (*bias.shape[:3], keys)), np.float32)
+        return None, causal
+    bias = _bias(np, mask, causal, q.shape[-2], keys, np.dtype(np.float32))
+    if q.ndim > 4:  # their leading axes are one
+        bias = np.broadcast_to(bias, (*q.shape[:-1], keys))
+        bias = bias.reshape(-1, *bias.shape[-3:])
+    bias = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
+    return bias.astype(np.float32, copy=False), False
 
 
 def _forward(
@@ -130,10 +128,11 @@ def _forward(
     q, k, v = wide(q), wide(k), wide(v)
     kernels = _compiled(q, k, v, mask, keep)
     if kernels is not None:
-        out, tops, factors = kernels.forward(q, k, v, _four(mask, k.shape[-2]), scale, causal)
-        return out.astype(dtype, copy=False), (None, tops, factors)
+        bias, causal = _hidden(mask, causal, q, k.shape[-2])
+        out, rows = kernels.forward(q, k, v, bias, scale, causal)
+        return out.astype(dtype, copy=False), (None, rows)
     w = _weights(q, k, mask, scale, causal)
-    return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None, None)
+    return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None)
 
 
 def _weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
@@ -166,13 +165,13 @@ def _backward(
     keep: Any = None,
     keep_scale: float = 1.0,
 ) -> list[Any]:
-    (w, *rows), g = residuals, wide(g)
+    (w, rows), g = residuals, wide(g)
     grads: list[Any] = [None] * 4
     if w is None and not needs[3]:
         arrays = [wide(a) for a in (q, k, v)]
         kernels = load_for("attention", g, *arrays, kinds="f", least=1)
         if kernels is not None:
-            bias = _four(mask, k.shape[-2])
+            bias, causal = _hidden(mask, causal, q, k.shape[-2])
             grads[:3] = kernels.backward(g, *arrays, bias, rows, scale, causal)
             return [None if d is None else d.astype(q.dtype, copy=False) for d in grads]
     if w is None:

@@ -1,218 +1,363 @@
 """Attention on float32, block of rows by block of rows; the scores of one block exist at a time.
 
-A block of query rows is multiplied with all keys that it may see, so that a softmax has its whole
-row; causal attention skips the keys after the block. The backward pass computes the weights again
-from the largest score of each row and its factor, one by the sum of `exp(score - largest)`.
+The scores of a block lie turned, a line of numbers for each key, so that softmax is vector code
+(`softmax_lines.py`), and each product consists of tiles of 6 × 16 (`vector.py`) whose right matrix
+is copied in panels of 16 columns, that of a head once for its blocks. Causal attention computes no
+tile that no row sees. The backward pass computes the weights again from the largest score of each
+row and its factor, one by the sum of `exp(score - largest)`.
+
+What is copied and multiplied follows from shapes and strides: a plan has a line for each copy and
+each product, so that one piece of machine code does all of them, forward and backward.
 
 Source: Dao et al., FlashAttention, 2022, for what is kept and what is computed again.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from .. import threads
-from .blas import available, gemm
-from .kernel import FAST, kernel
-from .scalars import exp_f32
+from .kernel import inlined, kernel
+from .memory import address
+from .panels import pack
+from .softmax_lines import find_slopes, find_tops, find_weights
+from .vector import COLUMNS, ROWS, copy_line, fetch_lines, multiply_six
 
 _F = np.float32
-_ONE = _F(1)
-_ROWS, _FEW_ROWS, _LONG = 64, 16, 4096  # rows of a block; fewer where there are many keys
 _ITEMSIZE = 4
+_LINE = _ITEMSIZE * COLUMNS
+_ROWS, _FEW_ROWS, _LONG = 48, 16, 4096  # of a block: whole tiles and panels; fewer with many keys
+_TERMS = 256  # of the right panels, which stay in the first cache for all rows
+_SHARED_FROM = 1 << 14  # scores from which a second thread pays
+
+# Sizes of a block, by which a line of the plan says how much it takes.
+_SEEN, _HEIGHT, _PADDED, _WIDTH, _OUT_WIDTH, _SIZES = range(6)
+# Arrays: those that come in, constants, then parts of the memory of a thread: copies of a block of
+# rows, of the keys of a head, and lines of numbers for each key.
+_Q, _K, _V, _X, _DQ, _DK, _DV, _BIAS, _ONES = range(9)
+_TURNED_Q, _TURNED_X, _OF_Q, _OF_X, _OF_KEYS, _SCORES, _SLOPES, _BIASES, _END = range(9, 18)
+# What causality hides of a product: columns of the result, or terms behind or before others.
+_COLUMNS, _BEHIND, _BEFORE = range(3)
+
+# The first line of a plan. Those with the strides of arrays follow, then the places of parts.
+(_HEADS, _LENGTH, _KEYS, _WIDE, _OUT_WIDE, _BLOCKS, _MOST, _STEP, _CAUSAL, _BIASED) = range(10)
+_COPIES, _PRODUCTS = range(10, 12)
+_STRIDES, _PLACES = 1, 9
+_WORK = 10  # the first line of the copies, then products
+# A line of a copy: whether once for a head, what, where to, and how much.
+(_ONCE, _FROM, _FROM_START, _FROM_STEP, _APART, _TO, _TO_PANEL, _COPIED, _COUNT) = range(9)
+# A line of a product: the left and the right matrix, the result, sizes, and what is particular.
+(_A, _A_START, _ACROSS, _ALONG, _B, _PANEL, _OUT, _OUT_START, _OUT_STEP) = range(9)
+(_M, _T, _N, _HIDES, _ADDS) = range(9, 14)
+_FIELDS = _END + 1
+
+# A line of ones; then what is added to scores of rows 0 to 15 for key 0, for key 1 …
+_constants = np.zeros((COLUMNS + 1, COLUMNS), _F)
+_constants[0] = 1
+_constants[1:][np.tril_indices(COLUMNS, -1)] = -np.inf
 
 
-@register_jitable
-def _place(places, i, b, h):  # type: ignore[no-untyped-def]
-    """Address of sequence b, head h of array number i, and the numbers from row to row."""
-    at = places[i]
-    return at[0] + _ITEMSIZE * (b * at[1] + h * at[2]), at[3]
+@inlined
+def _copy(s, at, size, start):  # type: ignore[no-untyped-def]
+    source = at[s[_FROM]] + start * s[_FROM_START]
+    terms, count = size[s[_COPIED]], size[s[_COUNT]]
+    pack(source, s[_FROM_STEP], s[_APART], at[s[_TO]], COLUMNS, s[_TO_PANEL], terms, count)
 
 
-@register_jitable
-def _add_bias(row, bias, b, h, r):  # type: ignore[no-untyped-def]
-    nb, nh, nr = bias.shape[:3]
-    line = bias[b if nb > 1 else 0, h if nh > 1 else 0, r if nr > 1 else 0]
-    for j in range(len(row)):
-        row[j] += line[j]
-
-
-@kernel(fastmath=FAST)
-def _forward(first, last, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
-    heads, length, keys, width, out_width, most = sizes
-    blocks = (length + most - 1) // most
-    scores = np.empty((most, keys), _F)
-    at_scores = scores.ctypes.data
-    for number in range(first, last):
-        n, block = number // blocks, blocks - 1 - number % blocks
-        b, h = n // heads, n % heads
-        (q, ldq), (k, ldk) = _place(places, 0, b, h), _place(places, 1, b, h)
-        (v, ldv), (o, ldo) = _place(places, 2, b, h), _place(places, 3, b, h)
-        start = block * most
-        rows = min(length, start + most) - start
-        seen = min(keys, start + rows) if causal else keys
-        q += _ITEMSIZE * start * ldq
-        o += _ITEMSIZE * start * ldo
-        gemm(False, True, rows, seen, width, scale, q, ldq, k, ldk, 0, at_scores, keys)
-        for r in range(rows):
-            row = scores[r, : min(seen, start + r + 1) if causal else seen]
-            if bias.size:
-                _add_bias(row, bias, b, h, start + r)
-            top = _F(-np.inf)
-            for j in range(len(row)):
-                top = max(top, row[j])
-            if top == _F(-np.inf):
-                scores[r, :seen] = 0  # a row that may attend nowhere
-                tops[n, start + r], factors[n, start + r] = 0, 0
+@inlined
+def _multiply(s, at, size, start, causal, more, zeros):  # type: ignore[no-untyped-def]
+    """A product, tile by tile, without what causality hides; `more` if it may be added to."""
+    rows, terms, columns = size[s[_M]], size[s[_T]], size[s[_N]]
+    across, along, out_step = s[_ACROSS], s[_ALONG], s[_OUT_STEP]
+    a, b = at[s[_A]] + start * s[_A_START], at[s[_B]]
+    out = at[s[_OUT]] + start * s[_OUT_START]
+    for begin in range(0, terms, _TERMS):
+        adds = begin > 0 or (more and s[_ADDS])
+        for r in range(0, rows, ROWS):
+            low, high, left = begin, min(begin + _TERMS, terms), 0
+            if causal:
+                if s[_HIDES] == _COLUMNS:
+                    left = max(0, r - start) // COLUMNS * COLUMNS
+                elif s[_HIDES] == _BEHIND:
+                    high = min(high, start + r + ROWS)
+                else:
+                    low = max(low, r - start)
+            if high <= low:
                 continue
-            total = _F(0)
-            for j in range(len(row)):
-                e = exp_f32(row[j] - top)
-                row[j] = e
-                total += e
-            factor = _ONE / total
-            for j in range(len(row)):
-                row[j] *= factor
-            scores[r, len(row) : seen] = 0
-            tops[n, start + r], factors[n, start + r] = top, factor
-        gemm(False, False, rows, out_width, seen, _ONE, at_scores, keys, v, ldv, 0, o, ldo)
+            if s[_HIDES] == _COLUMNS:
+                for i in range(ROWS):
+                    fetch_lines(a + (r + ROWS + i) * across + low * along)
+            for j in range(left, columns, COLUMNS):
+                to = out + r * out_step + _ITEMSIZE * j
+                old, old_step = (to, out_step) if adds else (zeros, 0)
+                multiply_six(
+                    *(a + r * across + low * along, across, along),
+                    *(b + j // COLUMNS * s[_PANEL] + low * _LINE, high - low),
+                    *(old, old_step, to, out_step, rows - r, columns - j),
+                )
 
 
-@kernel(fastmath=FAST)
-def _backward(first, last, tops, factors, places, bias, sizes, scale, causal):  # type: ignore[no-untyped-def]
-    heads, length, keys, width, out_width, most = sizes
-    blocks = (length + most - 1) // most
-    weights, slopes = np.empty((most, keys), _F), np.empty((most, keys), _F)
-    at_w, at_s = weights.ctypes.data, slopes.ctypes.data
-    for n in range(first, last):
-        b, h = n // heads, n % heads
-        (q, ldq), (k, ldk) = _place(places, 0, b, h), _place(places, 1, b, h)
-        (v, ldv), (g, ldg) = _place(places, 2, b, h), _place(places, 3, b, h)
-        (dq, ld_dq), (dk, ld_dk) = _place(places, 4, b, h), _place(places, 5, b, h)
-        dv, ld_dv = _place(places, 6, b, h)
-        keep = 0
-        for block in range(blocks - 1, -1, -1):  # the last block sees the most keys
-            start = block * most
-            rows = min(length, start + most) - start
-            seen = min(keys, start + rows) if causal else keys
-            at_q, at_g = q + _ITEMSIZE * start * ldq, g + _ITEMSIZE * start * ldg
-            at_dq = dq + _ITEMSIZE * start * ld_dq
-            gemm(False, True, rows, seen, width, scale, at_q, ldq, k, ldk, 0, at_w, keys)
-            gemm(False, True, rows, seen, out_width, _ONE, at_g, ldg, v, ldv, 0, at_s, keys)
-            for r in range(rows):
-                top, factor = tops[n, start + r], factors[n, start + r]
-                many = min(seen, start + r + 1) if causal else seen
-                w, s = weights[r, :many], slopes[r, :many]
-                if bias.size:
-                    _add_bias(w, bias, b, h, start + r)
-                dot = _F(0)
-                for j in range(len(w)):
-                    e = exp_f32(w[j] - top) * factor
-                    w[j] = e
-                    dot += e * s[j]
-                for j in range(len(w)):
-                    s[j] = w[j] * (s[j] - dot) * scale
-                weights[r, many:seen] = 0
-                slopes[r, many:seen] = 0
-            gemm(False, False, rows, width, seen, _ONE, at_s, keys, k, ldk, 0, at_dq, ld_dq)
-            gemm(True, False, seen, width, rows, _ONE, at_s, keys, at_q, ldq, keep, dk, ld_dk)
-            gemm(
-                True, False, seen, out_width, rows, _ONE, at_w, keys, at_g, ldg, keep, dv, ld_dv
+@inlined
+def _weigh(z, at, top, factor, start, height, seen, scale, back):  # type: ignore[no-untyped-def]
+    """The weights of a block of rows, and the gradients of their products."""
+    ones, zeros, step = at[_ONES], at[_ONES] + _LINE, z[_STEP]
+    for p in range(0, height, COLUMNS):
+        many = seen
+        bias, still, bias_step = zeros, many, 0
+        if z[_CAUSAL]:
+            many = min(seen, start + p + COLUMNS)
+            still, bias_step = start + p, _LINE
+        elif z[_BIASED]:
+            bias = at[_BIASES] + p // COLUMNS * _LINE * (z[_KEYS] + 1)
+            still, bias_step = 0, _LINE
+        w, d = at[_SCORES] + _ITEMSIZE * p, at[_SLOPES] + _ITEMSIZE * p
+        tops, factors = top + _ITEMSIZE * p, factor + _ITEMSIZE * p
+        if back:
+            find_slopes(
+                w, d, step, many, bias, still, bias_step, ones, 0, scale, tops, factors
             )  # fmt: skip
-            keep = 1
+        else:
+            find_tops(w, step, many, bias, still, bias_step, scale, tops)
+            find_weights(w, step, many, ones, 0, tops, factors)
+        for j in range(many, min(seen, many + ROWS)):  # what tiles take beside what rows see
+            copy_line(zeros, w + j * step)
+            if back:
+                copy_line(zeros, d + j * step)
 
 
-def _heads_apart(a: Any) -> Any:
-    """a_…LD as a_BHLD whose rows lie in one piece."""
-    a = a.reshape(-1, *a.shape[-3:]) if a.ndim > 2 else a[None, None]
-    rows_apart = a.strides[2] % _ITEMSIZE == 0 and a.strides[2] >= a.shape[3] * _ITEMSIZE
-    return a if a.strides[3] == _ITEMSIZE and rows_apart else np.ascontiguousarray(a)
+@kernel(written_out=True)
+def _attend(first, last, rows, places, plan, scale, back):  # type: ignore[no-untyped-def]
+    z = plan[0]
+    room = np.empty(plan[_PLACES, _END], _F)
+    at, size = np.empty(_END, np.int64), np.empty(_SIZES, np.int64)
+    size[_WIDTH], size[_OUT_WIDTH], at[_ONES] = z[_WIDE], z[_OUT_WIDE], address(places[_ONES])
+    for i in range(_TURNED_Q, _END):
+        at[i] = (room.ctypes.data + _LINE - 1) // _LINE * _LINE + plan[_PLACES, i]
+    packed, blocks = -1, z[_BLOCKS]
+    for number in range(first, last):
+        n = number if back else number // blocks
+        for i in range(_ONES):
+            s = plan[_STRIDES + i]
+            at[i] = address(places[i]) + n // z[_HEADS] * s[0] + n % z[_HEADS] * s[1]
+        for turn in range(blocks if back else 1):  # the last block sees the most keys
+            start = (blocks - 1 - (turn if back else number % blocks)) * z[_MOST]
+            height = min(z[_MOST], z[_LENGTH] - start)
+            seen = min(z[_KEYS], start + height) if z[_CAUSAL] else z[_KEYS]
+            size[_SEEN], size[_HEIGHT] = seen, height
+            size[_PADDED] = (height + COLUMNS - 1) // COLUMNS * COLUMNS
+            for c in range(z[_COPIES]):
+                if n != packed or not plan[_WORK + c, _ONCE]:
+                    _copy(plan[_WORK + c], at, size, start)
+            packed = n
+            for product in range(z[_PRODUCTS]):
+                s = plan[_WORK + z[_COPIES] + product]
+                _multiply(s, at, size, start, z[_CAUSAL], turn > 0, at[_ONES] + _LINE)
+                if product == (1 if back else 0):
+                    top = rows.ctypes.data + _ITEMSIZE * (n * rows.shape[2] + start)
+                    factor = top + _ITEMSIZE * rows.shape[1] * rows.shape[2]
+                    _weigh(z, at, top, factor, start, height, seen, scale, back)
 
 
-def _heads_beside(shape: tuple[int, ...]) -> Any:
-    """New memory for a_BHLD that lies as BLHD, as the layer around will want it."""
-    b, h, length, width = shape
-    return np.empty((b, length, h, width), _F).transpose(0, 2, 1, 3)
+Shape = tuple[int, ...]
 
 
-def _side_by_side(*arrays: Any) -> bool:
-    """Whether arrays_BHLD are what a projection's result of all of them was split into."""
-    first, *others = arrays
-    _, heads, _, width = first.shape
-    line = _ITEMSIZE * heads * width
-    places = [a.__array_interface__["data"][0] for a in arrays]
-    return (
-        all(a.shape == first.shape and a.strides == first.strides for a in others)
-        and places == [places[0] + i * line for i in range(len(arrays))]
-        and first.strides[1:] == (_ITEMSIZE * width, len(arrays) * line, _ITEMSIZE)
-    )
+class _Plan:
+    """What `_attend` does for arrays of these shapes and strides.
+
+    Args:
+        shapes: Of q_BHLD, k_BHSD and v_BHSE.
+        strides: Of these, of the result or its gradient, and of the gradients if there are any.
+        bias: Shape and strides of what is added to the scores, or None.
+        causal: Row i sees keys up to i.
+
+    Attributes:
+        table: The lines.
+        items: What threads take one by one.
+        rows: Shape of what is kept of each row.
+        shared: Whether a second thread pays.
+    """
+
+    def __init__(
+        self,
+        shapes: tuple[Shape, Shape, Shape],
+        strides: tuple[Shape, ...],
+        bias: tuple[Shape, Shape] | None,
+        causal: bool,
+    ) -> None:
+        (batch, heads, length, width), keys, out_width = shapes[0], shapes[1][2], shapes[2][3]
+        back = len(strides) > _DQ
+        most = min(_ROWS if keys <= _LONG else _FEW_ROWS, -(-length // COLUMNS) * COLUMNS)
+        blocks = -(-length // most)
+        step = _LINE * (most // COLUMNS | 1)  # odd, so that a column is in all sets of the cache
+        self.rows = (2, batch * heads, -(-length // COLUMNS) * COLUMNS)
+        self.items = batch * heads * (1 if back else blocks)
+        self.shared = batch * heads * length * keys >= _SHARED_FROM
+        head = [heads, length, keys, width, out_width, blocks, most, step, causal, bias is not None]
+        none = (0, 0, 0, 0)
+        steps = [*strides, *[none] * (_BIAS - len(strides)), _repeated(*bias) if bias else none]
+        copies, products = _copies(steps, keys, most, width, out_width, back, bias is not None), []
+        products = _products(steps, step, keys, most, width, out_width, back)
+        places = _parts(step, keys, most, width, out_width)
+        lines = [[*head, len(copies), len(products)], *steps, places, *copies, *products]
+        self.table = np.zeros((len(lines), _FIELDS), np.int64)
+        for line, numbers in zip(self.table, lines, strict=True):
+            line[: len(numbers)] = numbers
 
 
-def _gradients_like(q: Any, k: Any, v: Any) -> list[Any]:
-    """New memory for the gradients, side by side where q, k and v are."""
-    if not _side_by_side(q, k, v):
-        return [_heads_beside(a.shape) for a in (q, k, v)]
-    b, h, length, width = q.shape
-    together = np.empty((b, length, 3, h, width), _F)
-    return [together[:, :, i].transpose(0, 2, 1, 3) for i in range(3)]
+def _panel(terms: int) -> int:
+    """Bytes from one panel to the next, which then do not begin in the same set of the cache."""
+    return _LINE * (terms + 1)
 
 
-def _places(*arrays: Any) -> Any:
-    """The address of each a_BHLD, and how many numbers lie from one B, H and L to the next."""
-    rows = [
-        (a.__array_interface__["data"][0], *[step // _ITEMSIZE for step in a.strides[:3]])
-        for a in arrays
+def _repeated(shape: Shape, strides: Shape) -> Shape:
+    """The strides of an array that is read as often as its axes of size 1 ask for."""
+    return tuple([0 if n == 1 else step for n, step in zip(shape, strides, strict=True)])
+
+
+def _copies(
+    steps: Sequence[Shape], keys: int, most: int, width: int, out_width: int, back: bool, bias: bool
+) -> list[tuple[int, ...]]:
+    """Lines of the copies."""
+    (q, along_q), (k, along_k), (v, along_v), (x, along_x) = (s[2:] for s in steps[:4])
+    b, along_b = steps[_BIAS][2:]
+    turned_q = (0, _Q, q, along_q, q, _TURNED_Q, _panel(width), _WIDTH, _HEIGHT)
+    turned_x = (0, _X, x, along_x, x, _TURNED_X, _panel(out_width), _OUT_WIDTH, _HEIGHT)
+    of_v = (1, _V, 0, v, along_v, _OF_KEYS, _panel(keys), _SEEN, _OUT_WIDTH)
+    of_k = (1, _K, 0, k, along_k, _OF_KEYS, _panel(keys), _SEEN, _WIDTH)
+    of_q = (0, _Q, q, q, along_q, _OF_Q, _panel(most), _HEIGHT, _WIDTH)
+    of_x = (0, _X, x, x, along_x, _OF_X, _panel(most), _HEIGHT, _OUT_WIDTH)
+    lines = [of_k, turned_q, turned_x, of_q, of_x] if back else [of_v, turned_q]
+    if bias:
+        lines.append((0, _BIAS, b, along_b, b, _BIASES, _panel(keys), _SEEN, _HEIGHT))
+    return lines
+
+
+def _products(
+    steps: Sequence[Shape], step: int, keys: int, most: int, width: int, out_width: int, back: bool
+) -> list[tuple[int, ...]]:
+    """Lines of the products: scores first, then their gradients, then results."""
+    (k, along_k), (v, along_v), (x, _) = (s[2:] for s in steps[1:4])
+    dq, dk, dv = (s[2] for s in steps[_DQ : _DV + 1])
+    scores, slopes = (_SCORES, 0, step), (_SLOPES, 0, step)
+    rows, columns = (0, _ITEMSIZE, step), (0, step, _ITEMSIZE)  # of scores, for rows and for keys
+    sums = (_HEIGHT, _SEEN), (_SEEN, _HEIGHT)
+    lines = [
+        (_K, 0, k, along_k, _TURNED_Q, _panel(width), *scores, _SEEN, _WIDTH, _PADDED, _COLUMNS)
     ]
-    return np.array(rows, np.int64)
+    if not back:
+        out = (_X, x, x, *sums[0], _OUT_WIDTH, _BEHIND)
+        return [*lines, (_SCORES, *rows, _OF_KEYS, _panel(keys), *out)]
+    given = (_TURNED_X, _panel(out_width), *slopes, _SEEN, _OUT_WIDTH, _PADDED, _COLUMNS)
+    of_q = (_OF_Q, _panel(most), _DK, 0, dk, *sums[1], _WIDTH, _BEFORE, 1)
+    of_x = (_OF_X, _panel(most), _DV, 0, dv, *sums[1], _OUT_WIDTH, _BEFORE, 1)
+    of_k = (_OF_KEYS, _panel(keys), _DQ, dq, dq, *sums[0], _WIDTH, _BEHIND)
+    return [
+        *lines,
+        (_V, 0, v, along_v, *given),
+        (_SLOPES, *rows, *of_k),
+        (_SLOPES, *columns, *of_q),
+        (_SCORES, *columns, *of_x),
+    ]
 
 
-def _sizes(q: Any, k: Any, v: Any) -> tuple[int, ...]:
-    keys = k.shape[2]
-    most = min(_ROWS if keys <= _LONG else _FEW_ROWS, q.shape[2])
-    return (q.shape[1], q.shape[2], keys, q.shape[3], v.shape[3], most)
+def _parts(step: int, keys: int, most: int, width: int, out_width: int) -> list[int]:
+    """Where the parts of the memory of a thread lie, in bytes, and how many numbers all take."""
+    many, wide = -(-most // COLUMNS), [-(-n // COLUMNS) for n in (width, out_width)]
+    sizes = [
+        *(many * _panel(width), many * _panel(out_width), *[n * _panel(most) for n in wide]),
+        *(max(wide) * _panel(keys), *[step * (keys + ROWS)] * 2, many * _panel(keys)),
+    ]
+    places = [0] * _TURNED_Q
+    at = 0
+    for size in sizes:
+        places.append(at)
+        at += size
+    return [*places, at // _ITEMSIZE + COLUMNS]
 
 
-def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tuple[Any, Any, Any]:
+_plan = functools.lru_cache(512)(_Plan)
+
+
+def _four(a: Any) -> Any:
+    """a_…LD as a_BHLD."""
+    if a.ndim != 4:
+        a = a.reshape(-1, *a.shape[-3:]) if a.ndim > 2 else a[None, None]
+    return a if a.strides[3] == _ITEMSIZE else np.ascontiguousarray(a)
+
+
+def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tuple[Any, Any]:
     """The result, and the largest score and the factor of each row.
 
     Args:
         q: f32[…, L, D].
         k: f32[…, S, D].
         v: f32[…, S, E].
-        bias: What is added to the scores, f32[B or 1, H or 1, L or 1, S], or None.
+        bias: What is added to the scores, f32[B or 1, H or 1, L or 1, S or 1], or None.
         scale: Factor of the scores.
-        causal: Row i sees keys up to i.
+        causal: Row i sees keys up to i; only without a bias.
     """
     shape = (*q.shape[:-1], v.shape[-1])
-    q, k, v = _heads_apart(q), _heads_apart(k), _heads_apart(v)
-    out = _heads_beside((*q.shape[:3], v.shape[3]))
-    tops, factors = (np.empty((q.shape[0] * q.shape[1], q.shape[2]), _F) for _ in range(2))
-    bias = np.empty((0, 0, 0, 0), _F) if bias is None else bias
-    sizes = _sizes(q, k, v)
-    blocks = len(tops) * -(-q.shape[2] // sizes[-1])
-    places = _places(q, k, v, out)
-    _forward.share(threads.count(), blocks, tops, factors, places, bias, sizes, _F(scale), causal)
-    return out.reshape(shape), tops, factors
+    q, k, v = _four(q), _four(k), _four(v)
+    b, h, length, _ = q.shape
+    out = np.empty((b, length, h, shape[-1]), _F).transpose(0, 2, 1, 3)
+    steps = (q.strides, k.strides, v.strides, out.strides)
+    of_bias = None if bias is None else (bias.shape, bias.strides)
+    plan = _plan((q.shape, k.shape, v.shape), steps, of_bias, causal)
+    rows = np.empty(plan.rows, _F)
+    none = _constants
+    arrays = (q, k, v, out, none, none, none, none if bias is None else bias, _constants)
+    places = np.array([id(a) for a in arrays], np.int64)
+    workers = threads.count() if plan.shared else 0
+    _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), False)
+    return out.reshape(shape), rows
+
+
+def _gradients(q: Any, k: Any, v: Any) -> list[Any]:
+    """New memory for the gradients, side by side where the arrays are parts of one.
+
+    Each lies as BLHD, as the layer around will want it.
+    """
+    (b, h, length, width), strides = q.shape, q.strides
+    line = _ITEMSIZE * h * width
+    if (
+        q.shape == k.shape == v.shape
+        and strides == k.strides == v.strides
+        and strides[1:] == (_ITEMSIZE * width, 3 * line, _ITEMSIZE)
+        and _at(k) - _at(q) == _at(v) - _at(k) == line
+    ):
+        together = np.empty((b, length, 3, h, width), _F)
+        return [together[:, :, i].transpose(0, 2, 1, 3) for i in range(3)]
+    shapes = (q.shape, k.shape, v.shape)
+    return [np.empty((b, n, h, d), _F).transpose(0, 2, 1, 3) for b, h, n, d in shapes]
+
+
+def _at(a: Any) -> int:
+    return int(a.__array_interface__["data"][0])
 
 
 def backward(
     g: Any, q: Any, k: Any, v: Any, bias: Any, rows: Any, scale: float, causal: bool
 ) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v; `rows` is what `forward` gave of them."""
-    shapes = q.shape, k.shape, v.shape
-    q, k, v, g = _heads_apart(q), _heads_apart(k), _heads_apart(v), _heads_apart(g)
-    grads = _gradients_like(q, k, v)
-    if causal:
+    given = q.shape, k.shape, v.shape
+    q, k, v, g = _four(q), _four(k), _four(v), _four(g)
+    shapes, steps = (q.shape, k.shape, v.shape), (q.strides, k.strides, v.strides)
+    grads = _gradients(q, k, v)
+    if causal and q.shape[2] < k.shape[2]:
         for d in grads[1:]:
             d[:, :, q.shape[2] :] = 0  # keys that no row sees
-    bias = np.empty((0, 0, 0, 0), _F) if bias is None else bias
-    given = (*rows, _places(q, k, v, g, *grads), bias, _sizes(q, k, v), _F(scale), causal)
-    _backward.share(threads.count(), len(rows[0]), *given)
-    dq, dk, dv = (d.reshape(shape) for d, shape in zip(grads, shapes, strict=True))
+    of_bias = None if bias is None else (bias.shape, bias.strides)
+    plan = _plan(shapes, (*steps, g.strides, *[d.strides for d in grads]), of_bias, causal)
+    arrays = (q, k, v, g, *grads, _constants if bias is None else bias, _constants)
+    places = np.array([id(a) for a in arrays], np.int64)
+    workers = threads.count() if plan.shared else 0
+    _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), True)
+    dq, dk, dv = (d.reshape(shape) for d, shape in zip(grads, given, strict=True))
     return dq, dk, dv
 
 
-__all__ = ["available", "backward", "forward"]
+__all__ = ["backward", "forward"]

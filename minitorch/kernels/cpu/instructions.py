@@ -49,17 +49,17 @@ def repeat(builder: Any, times: Any, values: list[Any], body: Callable[..., list
     builder.position_at_end(loop)
     left, *olds = [builder.phi(v.type) for v in (times, *values)]
     news = body(*olds)
-    less = builder.sub(left, INT64(1))
+    less, end = builder.sub(left, INT64(1)), builder.block
     for old, start, new in zip((left, *olds), (times, *values), (less, *news), strict=True):
         old.add_incoming(start, entry)
-        old.add_incoming(new, loop)
+        old.add_incoming(new, end)
     builder.cbranch(builder.icmp_signed(">", less, INT64(0)), loop, done)
     builder.position_at_end(done)
     results = []
     for start, new in zip(values, news, strict=True):
         results.append(builder.phi(start.type))
         results[-1].add_incoming(start, entry)
-        results[-1].add_incoming(new, loop)
+        results[-1].add_incoming(new, end)
     return results
 
 

@@ -59,7 +59,7 @@ _SHARED_FROM = 1 << 18  # multiplications from which a second thread pays
 
 
 @inlined
-def _pack(source, step, apart, target, lines, panel, terms, count):  # type: ignore[no-untyped-def]
+def pack(source, step, apart, target, lines, panel, terms, count):  # type: ignore[no-untyped-def]
     """Puts `count` rows or columns in panels: `lines` of them for each term, term after term.
 
     Args:
@@ -123,7 +123,7 @@ def _copy(s, places, item, part):  # type: ignore[no-untyped-def]
         _sum(s, b, address(places[s[_C]]) + _ITEMSIZE * left, columns, part)
         return
     to = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
-    _pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)
+    pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)
 
 
 @inlined
@@ -143,7 +143,7 @@ def _block(s, places, item, lefts):  # type: ignore[no-untyped-def]
         terms = s[_K] * (piece + 1) // pieces - t
         a = address(places[s[_A]]) + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
         panel = _ITEMSIZE * (terms * ROWS + _GAP)
-        _pack(a, s[_A_COLUMN], s[_A_ROW], lefts, ROWS, panel, terms, rows)
+        pack(a, s[_A_COLUMN], s[_A_ROW], lefts, ROWS, panel, terms, rows)
         for j in range(0, columns, COLUMNS):
             b = panels + (left + j) // COLUMNS * s[_PANEL] + t * COLUMNS * _ITEMSIZE
             few = (terms * ROWS + rows - 1) // rows  # of the next panel's lines for each tile

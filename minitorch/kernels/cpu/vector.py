@@ -289,7 +289,7 @@ def _multiply_rows(rows: int) -> Any:
             targets = _lines(builder, out, out_step, rows)
             for line in targets:
                 _fetch(builder, line)
-            bases, line = _lines(builder, a, across, rows), _floats(builder, b)
+            bases, line = _lines(builder, a, across, rows, given), _floats(builder, b)
             sums = [_ZERO] * (rows * _VECTORS)
             sums = _more_terms(builder, bases, step, INT64(0), line, count, sums)
             with builder.if_else(whole) as (all_of_it, some):
@@ -318,7 +318,7 @@ def _multiply_rows(rows: int) -> Any:
         start_step: From one row of it to the next.
         out: Address of the result.
         out_step: From one row of it to the next.
-        given: How many of the rows are wanted; all of `a` can be read.
+        given: How many of the rows there are.
         columns: How many of the 16 columns there are.
     """
     return intrinsic(multiply)

@@ -37,7 +37,7 @@ _FILES = frozenset(
             "contraction conv creation cross_entropy cumulative distance dropout elementwise "
             "embedding families forms fused indexing inplace joining late layout linalg maths "
             "methods norm numpy_names pool primitive product recording recurrent recurrent_steps "
-            "reduction resample sampling several shape softmax special special_arrays "
+            "reduction resample sampling several shape short_axes softmax special special_arrays "
             "special_functions unfold wide windows"
         ).split()
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backend, dtypes
 from ..errors import DtypeError, ShapeError, describe
-from . import comparison, joining, primitive, shape
+from . import comparison, joining, primitive, shape, short_axes
 from . import elementwise as el
 from .autocasting import full
 from .families import need_real
@@ -71,6 +71,8 @@ def sum_arrays(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> A
     if type(a) is np.ndarray:
         if a.size >= LONG and a.dtype == np.float32 and added_one_by_one(a, axes) >= LONG:
             return a.sum(axis=axes, dtype=np.float64, keepdims=keepdim).astype(np.float32)
+        if a.size >= short_axes.MANY and (found := short_axes.sums(a, axes, keepdim)) is not None:
+            return found
         return np.add.reduce(a, axis=axes, keepdims=keepdim)  # type: ignore[call-overload]
     return a.sum(axis=axes, keepdims=keepdim)
 
@@ -239,7 +241,8 @@ def sum_along(a: Any, axis: int) -> Any:
 
 def _extreme(name: str) -> Primitive:
     def forward(a: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
-        return getattr(a, name)(axis=axes, keepdims=keepdim)
+        found = short_axes.extrema(a, axes, keepdim, name=name)
+        return getattr(a, name)(axis=axes, keepdims=keepdim) if found is None else found
 
     def rule(g: Any, a: Any, out: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
         # Equal extrema share the gradient evenly, as in PyTorch's amax and amin.
@@ -330,7 +333,8 @@ def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Any:
     if not a.ndim:
         return input.new_zeros((), dtype=dtypes.int64)
     _need_elements(name, a, (axis,))
-    return wrap(getattr(a, name)(axis=axis, keepdims=keepdim))
+    found = short_axes.places(a, axis, keepdim, name=name)
+    return wrap(getattr(a, name)(axis=axis, keepdims=keepdim) if found is None else found)
 
 
 @as_a_whole()

@@ -112,7 +112,7 @@ class _Family:
 
     def state_dict(self) -> dict[str, Any]:
         with _lock:
-            moved = {name: s.position for name, s in self.streams.items() if s.position}
+            moved = {name: s._position for name, s in self.streams.items() if s._position}
             return {"seed": self.seed, "positions": moved}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

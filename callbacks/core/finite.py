@@ -55,8 +55,9 @@ class FiniteGradients(Callback):
         total: Any = 0.0
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None:
-                    flat = parameter.grad._array.reshape(-1)
+                grad = parameter._grad  # the property would be two more calls for each
+                if grad is not None:
+                    flat = grad._array.reshape(-1)
                     total = total + flat.dot(flat)
         value = float(total if on_host or type(total) is float else backend.to_host(total))
         if not math.isfinite(value) and any(has_bad(p.grad) for p in module.parameters()):

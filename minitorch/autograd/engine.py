@@ -296,11 +296,11 @@ def backward(
         GraphError: A tensor has no graph, or the graph was consumed before.
         ShapeError: A gradient has another shape than its tensor.
     """
-    if grad_tensors is None and inputs is None and not create_graph and not watchers:
-        node = getattr(tensors, "_node", None)
-        if node is not None and node.op.name == "captured":
-            if node.op.alone(tensors, bool(retain_graph)):
-                return
+    node = getattr(tensors, "_node", None)
+    if node is not None and node.op.name == "captured":
+        plain = grad_tensors is None and inputs is None and not create_graph
+        if plain and not watchers and node.op.alone(tensors, bool(retain_graph)):
+            return
     tensors = listed(tensors)
     grads = _initial(tensors, grad_tensors, "backward")
     wanted = None if inputs is None else listed(inputs)

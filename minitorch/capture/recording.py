@@ -315,10 +315,13 @@ class Recording:
         params: dict[str, Any] = {"backward": self._backward, "mean_count": count}
         if len(differentiable) > 1:
             params["outputs"] = len(differentiable)
-        own = [
-            tuple([x for j in read for v in (version_of(outputs[j]),) for x in (v, v[0])])
-            for read in self._exposed
-        ]
+        own: list[tuple[Any, ...]] = []
+        for read in self._exposed:
+            of_results: list[Any] = []
+            for j in read:
+                version = version_of(outputs[j])
+                of_results += (version, version[0])
+            own.append(tuple(of_results))
         hang(differentiable, edges, saved, tuple(versions), own, params)
 
     def _backward(self, saved: Any, gs: Sequence[Any]) -> Sequence[Any]:

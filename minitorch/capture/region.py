@@ -53,7 +53,8 @@ class Region(Op):
         before, state.recording = state.recording, 0
         try:
             with _NOTHING if state.quiet else quiet():
-                found = self._gradients(node, [np.ones(array.shape, array.dtype)], retain)
+                one = np.array(1, array.dtype).reshape(array.shape)  # quicker than np.ones
+                found = self._gradients(node, [one], retain)
                 for edge, g in zip(edges, found, strict=True):
                     if edge is not None and g is not None:
                         accumulate(edge, g, True)

@@ -103,11 +103,12 @@ class Optimizer:
         Args:
             set_to_none: Set `.grad` to None; otherwise fill it with zeros in place.
         """
-        params = [p for group in self.param_groups for p in group["params"]]
         if set_to_none:
-            for p in params:
-                p.grad = None
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p._grad = None
             return
+        params = [p for group in self.param_groups for p in group["params"]]
         for p in params:
             if p.grad is not None:
                 p.grad = p.grad.detach()

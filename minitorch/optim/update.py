@@ -93,7 +93,9 @@ class FusedOptimizer(Optimizer):
         return loss
 
     def _kernels(self) -> ModuleType | None:
-        count = sum(len(group["params"]) for group in self.param_groups)
+        count = 0
+        for group in self.param_groups:
+            count += len(group["params"])
         if count != self._sized[0]:
             params = (p for group in self.param_groups for p in group["params"])
             self._sized = (count, sum(int(p._array.size) for p in params))
@@ -137,6 +139,7 @@ class _GroupUpdate:
         self.rule = optimizer._rule(group)
         self.kernel = getattr(compiled, self.rule.name, None)
         self.scalars: dict[tuple[int, Any], Any] = {}
+        self.numbers: dict[tuple[int, Any], np.ndarray] = {}  # the same, for kernels
 
     def run(self, loose: list[tuple[Any, Rule]]) -> None:
         """Updates what has a gradient; adds what is not packed to `loose`."""
@@ -216,7 +219,10 @@ class _GroupUpdate:
         if simple and p.ndim != 1:
             arrays = [a.reshape(-1) for a in arrays]
         if simple and self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
-            self.kernel(*arrays, np.array(scalars, p.dtype))
+            numbers = self.numbers.get(key)
+            if numbers is None:
+                numbers = self.numbers[key] = np.array(scalars, p.dtype)
+            self.kernel(*arrays, numbers)
             return
         with _NOTHING if modes.quiet else np.errstate(all="ignore"):
             if not simple:

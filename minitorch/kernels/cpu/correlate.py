@@ -17,6 +17,7 @@ from ..conv_plan import Plan, backward_plan, forward_plan, weight_plan
 from ..winograd_plan import tiles_pay
 from . import winograd
 from .kernel import FAST, inlined, kernel
+from .memory import copy
 from .vector import COLUMNS, ROWS, multiply_tile, turn
 
 _BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
@@ -123,9 +124,13 @@ def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, position
                 given = bias.size > 0 or f.terms == 0
                 if given:
                     for j in range(COLUMNS):
-                        value = bias[column + j] if j < min(columns, bias.size) else np.float32(0)
-                        for p in range(n):
-                            lines[p * COLUMNS + j] = value
+                        there = j < min(columns, bias.size)
+                        lines[j] = bias[column + j] if there else np.float32(0)
+                    done = 1
+                    while done < n:
+                        now = min(done, n - done)
+                        copy(lines, 0, lines, done * COLUMNS, now * COLUMNS)
+                        done += now
                 for t in range(0, f.terms, _TERMS):
                     now, add = min(_TERMS, f.terms - t), given or t > 0
                     b_at = weights + t * COLUMNS

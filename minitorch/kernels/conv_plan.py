@@ -21,6 +21,7 @@ import numpy as np
 
 from .winograd_plan import tiles_cost, tiles_pay
 
+SMALL = 1 << 13  # numbers of patches from which kernels pay
 _BUFFER = 49152  # numbers in the buffer of a part: 192 KB, less than half of a usual second cache
 _OUTPUTS = 240  # places from which a part is worth its overhead
 _TASKS = 8  # parts that a convolution has if it can, to be shared out
@@ -73,6 +74,10 @@ class Plan(NamedTuple):
         shifts: int32: what the terms add to the positions.
         taps: int32: where the weight of a term and the first column lies.
         work: Multiplications.
+        blocks: Blocks of 16 columns of all groups.
+        packed: Weights in these.
+        tasks: All there are.
+        sums: Of the weight's gradient.
     """
 
     sizes: np.ndarray
@@ -82,6 +87,10 @@ class Plan(NamedTuple):
     shifts: np.ndarray
     taps: np.ndarray
     work: int
+    blocks: int
+    packed: int
+    tasks: int
+    sums: int = 0
 
 
 class _Phase(NamedTuple):
@@ -212,7 +221,8 @@ def _plan(
     g["dense"] = len(phases) == 1 and all(a.stride == 1 for a in axes)
     sizes = np.array([tuple(g[name] for name in _SIZES)], SIZES)
     lies, goes, adds, weights = map(_table, (positions, places, shifts, taps))
-    return Plan(sizes, np.array(phases, PHASE), lies, goes, adds, weights, work)
+    counts = (work, groups * panels, groups * panels * terms_before * _COLUMNS, int(g["tasks"]))
+    return Plan(sizes, np.array(phases, PHASE), lies, goes, adds, weights, *counts)
 
 
 def _axes(
@@ -265,7 +275,8 @@ def weight_plan(
     apart = groups * s["chunks"]
     s["blocks"] = max(1, min(parts, -(-_TASKS // apart)))
     s["tasks"] = s["blocks"] * apart
-    return plan._replace(sizes=sizes)
+    sums = int(s["blocks"]) * plan.blocks * (int(s["terms"]) + _ROWS) * _COLUMNS
+    return plan._replace(sizes=sizes, tasks=int(s["tasks"]), sums=sums)
 
 
 def is_plain(window: Any) -> bool:
@@ -308,7 +319,10 @@ def _one_product_pays(
 def direct_family(
     x_shape: tuple[int, ...], weight_shape: tuple[int, ...], window: Any, groups: int
 ) -> str:
-    """Which family of kernels is expected to be quickest for float32."""
+    """Which family of kernels is expected to be quickest for float32; none for few numbers."""
+    outputs = window.output(*x_shape[2:])
+    if math.prod(x_shape[:2]) * math.prod(window.kernel) * math.prod(outputs) < SMALL:
+        return ""
     if groups == 1 and tuple(window.kernel) == (1, 1):
         return "pointwise"
     return "im2col" if _one_product_pays(x_shape, weight_shape, window, groups) else "correlate"

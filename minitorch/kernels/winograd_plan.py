@@ -49,10 +49,38 @@ weight_column, weight_channel: From a weight to that of the next column or chann
 turned: Whether the weights are taken in reverse order."""
 
 
+class Facts(NamedTuple):
+    """What the caller of the kernels needs to know; arrays by the number of their elements.
+
+    Attributes:
+        target: Shape of the result, of output and input.
+        at_once: Whether a task does all steps.
+        rows: Of tiles.
+        panels: Blocks of 16 columns.
+        blocks: Sums that are formed apart from each other (weight's gradient).
+        packed: Transformed weights.
+        spread: Transformed tiles, with what may be read behind them.
+        product: Their products, or the transformed gradient.
+        sums: Of the weight's gradient.
+    """
+
+    target: tuple[int, ...]
+    at_once: bool
+    rows: int
+    panels: int
+    blocks: int
+    packed: int
+    spread: int
+    product: int
+    sums: int
+
+
 class Plan(NamedTuple):
     sizes: np.ndarray
     rows: np.ndarray
     terms: np.ndarray
+    zeros: np.ndarray
+    facts: Facts
 
 
 def _spaced(size: int) -> int:
@@ -101,12 +129,18 @@ def plan_tiles(
     g |= dict(weight_column=steps[0], weight_channel=steps[1])
     sizes = np.array([tuple(g[name] for name in _NAMES)], SIZES)
     terms = np.arange(-(-channels // _ROWS) * _ROWS, dtype=np.int32)
-    return Plan(sizes, np.arange(tiles, dtype=np.int32) * deep, terms)
+    facts = Facts(
+        *((images, columns, *outputs), step == ALL, rows, panels, blocks),
+        *(PLACES * g["packed_step"], PLACES * (g["spread_step"] + 1)),
+        *(PLACES * g["product_step"], blocks * PLACES * g["sum_step"]),
+    )
+    places, zeros = np.arange(tiles, dtype=np.int32) * deep, np.zeros(panels * _COLUMNS, np.float32)
+    return Plan(sizes, places, terms, zeros, facts)
 
 
 def blocks_of(plan: Plan) -> Iterator[tuple[np.ndarray, int]]:
     """Sizes for each block of rows of tiles, and how many rows it has."""
-    rows, step = (int(plan.sizes[0][name]) for name in ("rows", "in_block"))
+    rows, step = plan.facts.rows, int(plan.sizes[0]["in_block"])
     for first in range(0, rows, step):
         sizes = plan.sizes.copy()
         sizes["first_row"], sizes["last_row"] = first, min(rows, first + step)
@@ -119,6 +153,7 @@ def tiles_cost(images: int, channels: int, columns: int, outputs: tuple[int, ...
     return PLACES * (tiles + _PACKING_MANY) * channels * columns
 
 
+@functools.lru_cache(maxsize=256)
 def tiles_pay(
     images: int, channels: int, columns: int, outputs: tuple[int, ...], window: Any, groups: int
 ) -> bool:

@@ -16,13 +16,12 @@ from typing import Any
 
 from .. import backend
 from ..kernels import load_for
-from ..kernels.conv_plan import direct_family
+from ..kernels.conv_plan import SMALL, direct_family
 from .fused import Fused
 from .unfold import Window, fold_columns, padded, sum_taps, taps, unfold_columns
 from .wide import wide
 
 _TILE_BYTES = 4 << 20
-_SMALL = 1 << 13
 _FEW = 6  # channels of a result up to which it is computed plane by plane
 _FAMILIES = {2: "conv", 3: "volume"}  # compiled bodies by the number of axes
 
@@ -49,7 +48,7 @@ def _grouped(weight: Any, groups: int) -> Any:
 def _kernels(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
     """The compiled bodies, where there is enough to do for several threads."""
     values = x.shape[0] * x.shape[1] * math.prod(window.kernel) * math.prod(outputs)
-    return load_for(_FAMILIES[len(outputs)], x, least=0) if values >= _SMALL else None
+    return load_for(_FAMILIES[len(outputs)], x, least=0) if values >= SMALL else None
 
 
 def _planewise(a: Any, weight: Any, groups: int, columns: int) -> Any:
@@ -64,12 +63,10 @@ def _planewise(a: Any, weight: Any, groups: int, columns: int) -> Any:
 
 def _direct(a: Any, weight: Any, window: Window, groups: int, shape: tuple[int, ...]) -> Any:
     """The compiled bodies for float32 images of that shape; `a`: these, or a gradient."""
-    values = math.prod(shape[:2]) * math.prod(window.kernel) * math.prod(window.output(*shape[2:]))
-    if values < _SMALL or not weight.size:
+    if not weight.size:
         return None
-    return load_for(
-        direct_family(shape, weight.shape, window, groups), a, weight, least=0, kinds="f"
-    )
+    family = direct_family(shape, weight.shape, window, groups)
+    return load_for(family, a, weight, least=0, kinds="f") if family else None
 
 
 def _patches(x: Any, window: Window, outputs: tuple[int, ...]) -> Any:
@@ -204,7 +201,7 @@ def _cast_back(grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
 
 
 def _bias_gradient(g: Any) -> Any:
-    kernels = load_for("correlate", g, kinds="f") if g.size >= _SMALL else None
+    kernels = load_for("correlate", g, kinds="f") if g.size >= SMALL else None
     if kernels is not None:
         return kernels.bias_gradient(g)
     return g.sum((0, *range(2, g.ndim)))

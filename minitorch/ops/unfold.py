@@ -7,6 +7,7 @@ K elements in a window and L windows; for images K = KH·KW and L = OH·OW.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -35,8 +36,13 @@ class Window(NamedTuple):
 
     def output(self, *sizes: int) -> tuple[int, ...]:
         """How many windows fit on each axis of an image of that size."""
-        axes = zip(sizes, *self, strict=True)
-        return tuple((n + lo + hi - d * (k - 1) - 1) // s + 1 for n, k, s, lo, hi, d in axes)
+        return _output(self, sizes)
+
+
+@functools.lru_cache(maxsize=512)
+def _output(window: Window, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    axes = zip(sizes, *window, strict=True)
+    return tuple((n + lo + hi - d * (k - 1) - 1) // s + 1 for n, k, s, lo, hi, d in axes)
 
 
 def padded(x: Any, window: Window, value: float = 0.0) -> Any:

@@ -262,6 +262,9 @@ def _plane_sums(first, last, g, sums):  # type: ignore[no-untyped-def]
         sums[p] = total
 
 
+_NONE = np.empty(0, np.float32)
+
+
 def _flat(a: Any) -> Any:
     return np.ascontiguousarray(a).reshape(-1)
 
@@ -271,14 +274,11 @@ def _workers(work: int) -> int:
 
 
 def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
-    s = plan.sizes[0]
-    blocks = int(s["groups"] * s["panels"])
-    packed = np.empty(blocks * int(s["terms"]) * COLUMNS, np.float32)
-    bias = np.empty(0, np.float32) if bias is None else _flat(bias)
-    _pack.share(_workers(packed.size), blocks, _flat(w), packed, plan.sizes, plan.taps)
+    packed = np.empty(plan.packed, np.float32)
+    _pack.share(_workers(plan.packed), plan.blocks, _flat(w), packed, plan.sizes, plan.taps)
     tables = (plan.sizes, plan.phases, plan.positions, plan.places, plan.shifts)
-    given = (_flat(x), bias, y.reshape(-1), packed, *tables)
-    _correlate.share(_workers(plan.work), int(s["tasks"]), *given)
+    given = (_flat(x), _NONE if bias is None else _flat(bias), y.reshape(-1), packed, *tables)
+    _correlate.share(_workers(plan.work), plan.tasks, *given)
     return y
 
 
@@ -312,14 +312,10 @@ def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> An
         if dw is not None:
             return dw
     plan = weight_plan(x.shape, weight.shape, window, groups)
-    s = plan.sizes[0]
-    blocks, terms = int(s["groups"] * s["panels"]), int(s["terms"])
-    sums = np.empty(int(s["blocks"]) * blocks * (terms + ROWS) * COLUMNS, np.float32)
-    dw = np.empty(weight.shape, np.float32)
+    sums, dw = np.empty(plan.sums, np.float32), np.empty(weight.shape, np.float32)
     tables = (plan.sizes, plan.phases, plan.positions, plan.shifts)
-    given = (_flat(x), _flat(g), sums, *tables)
-    _weight_sums.share(_workers(plan.work), int(s["tasks"]), *given)
-    _finish.share(_workers(sums.size), blocks, sums, dw.reshape(-1), plan.sizes)
+    _weight_sums.share(_workers(plan.work), plan.tasks, _flat(x), _flat(g), sums, *tables)
+    _finish.share(_workers(plan.sums), plan.blocks, sums, dw.reshape(-1), plan.sizes)
     return dw
 
 

@@ -33,6 +33,7 @@ from ..winograd_plan import (
     plan_tiles,
 )
 from .kernel import inlined, kernel
+from .lines import add_line
 from .memory import clear, copy
 from .sandwich import checked_sandwich, sandwich
 from .vector import COLUMNS, ROWS, multiply_tile, turn
@@ -284,15 +285,15 @@ def _gather_weights(first, last, sums, dw, sizes):  # type: ignore[no-untyped-de
     s = sizes[0]
     lines = np.empty(9 * COLUMNS, np.float32)
     high, step, total = s.sum_step // (s.panels * COLUMNS), s.sum_step, PLACES * s.sum_step
+    for panel in range(s.panels):
+        at, count = (panel * high + first) * COLUMNS, (last - first) * COLUMNS
+        for block in range(1, s.blocks):
+            for place in range(PLACES):
+                to = place * step + at
+                add_line(sums, block * total + to, count, np.float32(1), sums, to, True)
     for item in range(first * s.panels, last * s.panels):
         c, panel = item // s.panels, item % s.panels
         at = (panel * high + c) * COLUMNS
-        for block in range(1, s.blocks):
-            for place in range(PLACES):
-                out = sums[place * step + at :][:COLUMNS]
-                more = sums[block * total + place * step + at :]
-                for j in range(COLUMNS):
-                    out[j] += more[j]
         for half in range(0, COLUMNS, LANES):
             _gather_weight(sums, at + half, IN * step, step, lines, half, 3 * COLUMNS, COLUMNS)
         for j in range(min(COLUMNS, s.columns - panel * COLUMNS)):
@@ -305,63 +306,58 @@ def _flat(a: Any) -> Any:
     return np.ascontiguousarray(a).reshape(-1)
 
 
-def _empty(*sizes: Any) -> np.ndarray:
-    return np.empty(math.prod(map(int, sizes)), np.float32)
+_NONE = np.empty(0, np.float32)
 
 
 def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     """The target, or None if it has a number that is not finite."""
-    s = plan.sizes[0]
-    columns, panels, rows = int(s["columns"]), int(s["panels"]), int(s["rows"])
-    y = np.empty((int(s["images"]), columns, int(s["out_height"]), int(s["out_width"])), np.float32)
-    packed = _empty(PLACES, s["packed_step"])
-    _pack(panels, _flat(w), packed, plan.sizes)
-    added = np.zeros(panels * COLUMNS, np.float32)
+    f, sizes, rows, terms = plan.facts, plan.sizes, plan.rows, plan.terms
+    y, packed = np.empty(f.target, np.float32), np.empty(f.packed, np.float32)
+    _pack(f.panels, _flat(w), packed, sizes)
+    added = plan.zeros
     if bias is not None:
-        added[:columns] = bias
-    flaws = np.zeros(rows * LANES, np.float32)
+        added = added.copy()
+        added[: len(bias)] = bias
+    flaws = np.zeros(f.rows * LANES, np.float32)
     given: tuple[Any, ...] = (_flat(x), added, y.reshape(-1), packed, flaws)
-    if s["step"] == ALL:
-        _convolve_items(rows, *given, _empty(0), _empty(0), *plan)
+    if f.at_once:
+        _convolve_items(f.rows, *given, _NONE, _NONE, sizes, rows, terms)
     else:
-        given = (*given, _empty(PLACES, s["spread_step"]), _empty(PLACES, s["product_step"]))
+        given = (*given, np.empty(f.spread, np.float32), np.empty(f.product, np.float32))
         for sizes, count in blocks_of(plan):
             for step, items in ((SPREAD, count), (MULTIPLY, PLACES), (GATHER, count)):
                 sizes["step"] = step
-                _convolve_items(items, *given, sizes, plan.rows, plan.terms)
-    return None if np.isnan(flaws.sum()) else y
+                _convolve_items(items, *given, sizes, rows, terms)
+    return None if math.isnan(flaws.sum()) else y
 
 
 def forward(x: Any, weight: Any, bias: Any, window: Any) -> Any:
     """y_NOHW of x_NCHW, or None if it has a number that is not finite."""
-    outputs = window.output(*x.shape[2:])
-    plan = plan_tiles(x.shape, len(weight), tuple(window.low), tuple(outputs), "output")
+    plan = plan_tiles(x.shape, len(weight), window.low, window.output(*x.shape[2:]), "output")
     return _convolve(x, weight, bias, plan)
 
 
 def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, ...]) -> Any:
     """The gradient of x_NCHW of the given size, or None if it has a number that is not finite."""
-    low = tuple(2 - n for n in window.low)
-    return _convolve(
-        g, weight, None, plan_tiles(g.shape, weight.shape[1], low, tuple(size), "input")
-    )
+    top, left = window.low
+    plan = plan_tiles(g.shape, weight.shape[1], (2 - top, 2 - left), size, "input")
+    return _convolve(g, weight, None, plan)
 
 
 def weight_gradient(g: Any, x: Any, window: Any) -> Any:
     """The gradient of the weight, or None if it has a number that is not finite."""
-    plan = plan_tiles(x.shape, g.shape[1], tuple(window.low), tuple(g.shape[2:]), "weight")
-    s = plan.sizes[0]
-    sums = _empty(s["blocks"], PLACES, s["sum_step"])
+    plan = plan_tiles(x.shape, g.shape[1], window.low, g.shape[2:], "weight")
+    f = plan.facts
+    sums = np.empty(f.sums, np.float32)
     dw = np.empty((g.shape[1], x.shape[1], 3, 3), np.float32)
     given: tuple[Any, ...] = (_flat(x), _flat(g), sums)
-    if s["step"] == ALL:
-        _weight_items(int(s["blocks"]), *given, _empty(0), _empty(0), *plan)
+    if f.at_once:
+        _weight_items(f.blocks, *given, _NONE, _NONE, plan.sizes, plan.rows, plan.terms)
     else:
-        spread = _empty(PLACES, s["spread_step"] + 1)
-        given = (*given, spread, _empty(PLACES, s["product_step"]))
+        spread, product = (np.empty(n, np.float32) for n in (f.spread, f.product))
         for sizes, count in blocks_of(plan):
             for step, items in ((SPREAD, count), (MULTIPLY, PLACES)):
                 sizes["step"] = step
-                _weight_items(items, *given, sizes, plan.rows, plan.terms)
-    _gather_weights(int(s["channels"]), sums, dw.reshape(-1), plan.sizes)
+                _weight_items(items, *given, spread, product, sizes, plan.rows, plan.terms)
+    _gather_weights(x.shape[1], sums, dw.reshape(-1), plan.sizes)
     return dw if np.isfinite(dw).all() else None

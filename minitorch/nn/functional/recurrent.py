@@ -122,7 +122,7 @@ def _function(name: str, mode: str, args: tuple[Any, ...]) -> tuple[Tensor, ...]
     steps, batch = x.shape[1::-1] if batch_first else x.shape[:2]
     rows = x.reshape(steps * batch, x.shape[2])
     sizes = (batch,) * steps
-    y, h, c = run_layers(name, mode, rows, sizes, state, params, *rest, batch_first=batch_first)
+    y, h, c = run_layers(name, mode, rows, sizes, state, params, *rest, batch_first)
     y = y.reshape(*x.shape[:2], y.shape[1])
     return (y, h) if c is None else (y, h, c)
 

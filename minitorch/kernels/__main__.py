@@ -52,19 +52,16 @@ def _listen(names: queue.Queue[str]) -> None:
 
 
 def _compile(names: queue.Queue[str], asked: set[str]) -> None:
-    """Compiles what goes with the names, those that are needed last first."""
+    """Compiles what goes with the names, what is needed last first, then what does mostly."""
     known: dict[str, list[programs.Need]] = {}
     done: set[tuple[Any, ...]] = set()
     while True:
         while not names.empty():
             asked.add(names.get())
-        rehearsed = programs.PROGRAMS if any("." in name for name in asked) else asked
-        for program in programs.PROGRAMS:
-            if program in rehearsed and program not in known:
-                known[program] = programs.needs_of(program)
-        wanted = programs.wanted(known, asked)
-        left = [need for need in programs.in_order(wanted) if need[:2] not in done]
-        made = next((need for need in reversed(left) if _compiled(need)), None)
+        made = None
+        for guesses in (set(), {g for name in asked for g in programs.OFTEN_WITH.get(name, ())}):
+            left = [n for n in _needs(known, asked | guesses) if n[:2] not in done]
+            made = made or next((need for need in reversed(left) if _compiled(need)), None)
         if made is not None:
             done.add(made[:2])
         elif left:
@@ -74,6 +71,15 @@ def _compile(names: queue.Queue[str], asked: set[str]) -> None:
                 asked.add(names.get(timeout=_IDLE_SECONDS))
             except queue.Empty:
                 return
+
+
+def _needs(known: dict[str, list[programs.Need]], asked: set[str]) -> list[programs.Need]:
+    """What goes with the names, in the order of need; `known` has the programs rehearsed so far."""
+    rehearsed = programs.PROGRAMS if any("." in name for name in asked) else asked
+    for program in programs.PROGRAMS:
+        if program in rehearsed and program not in known:
+            known[program] = programs.needs_of(program)
+    return programs.in_order(programs.wanted(known, asked))
 
 
 def _compiled(need: programs.Need) -> bool:

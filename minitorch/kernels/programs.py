@@ -161,6 +161,14 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "AdamW": _update("AdamW"),
 }
 
+# Functions that models with such layers mostly call, which is seen only when they do.
+OFTEN_WITH = {
+    "Embedding": ("cross_entropy",),
+    "Conv2d": ("ReLU", "cross_entropy"),
+    "LayerNorm": ("attention",),
+    "Linear": ("cross_entropy",),
+}
+
 
 @contextlib.contextmanager
 def rehearsal() -> Iterator[list[Need]]:

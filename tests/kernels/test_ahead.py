@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import queue
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import minitorch as mt
+from minitorch.kernels import __main__ as main
 from minitorch.kernels import ahead, programs
 
 pytest.importorskip("numba")
@@ -157,6 +159,23 @@ def test_bodies_stand_in_the_order_of_a_step(known: dict[str, list[programs.Need
         "norm._layer_norm_backward",
         "optim.adam",
     ]
+
+
+def test_what_often_goes_together_has_programs() -> None:
+    names = {name for pair in programs.OFTEN_WITH.items() for name in (pair[0], *pair[1])}
+    assert names <= set(programs.PROGRAMS)
+
+
+def test_a_process_guesses_once_nothing_is_left_that_was_asked_for(
+    known: dict[str, list[programs.Need]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(main, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(main, "_compiled", lambda need: compiled.append(need.name) or True)
+    monkeypatch.setattr(programs, "needs_of", known.__getitem__)
+    main._compile(queue.Queue(), {"LayerNorm", "SGD"})
+    asked = ["optim.sgd", "norm._layer_norm_backward", "norm._layer_norm"]
+    assert compiled == asked + [need.name for need in reversed(known["attention"])]
 
 
 def test_a_body_of_many_programs_says_nothing(known: dict[str, list[programs.Need]]) -> None:

@@ -92,9 +92,9 @@ def _kept(w: Any, keep: Any, keep_scale: float) -> Any:
     return w if keep is None else dropout_op(w, keep=keep, scale=keep_scale)
 
 
-def _compiled(q: Any, k: Any, v: Any, mask: Any, keep: Any) -> Any:
+def _compiled(q: Any, k: Any, v: Any, mask: Any) -> Any:
     """The compiled bodies, if they can take these arrays of float32 or wider."""
-    if keep is not None or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         return None
     if mask is not None and mask.ndim > max(2, q.ndim):
         return None
@@ -106,11 +106,20 @@ def _hidden(mask: Any, causal: bool, q: Any, keys: int) -> tuple[Any, bool]:
     if mask is None:
         return None, causal
     bias = _bias(np, mask, causal, q.shape[-2], keys, np.dtype(np.float32))
-    if q.ndim > 4:  # their leading axes are one
-        bias = np.broadcast_to(bias, (*q.shape[:-1], keys))
-        bias = bias.reshape(-1, *bias.shape[-3:])
-    bias = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
-    return bias.astype(np.float32, copy=False), False
+    return _four(bias, q, keys), False
+
+
+def _four(x: Any, q: Any, keys: int) -> Any:
+    """What there is for rows and keys, as f32[B or 1, H or 1, L or 1, S or 1]."""
+    if q.ndim > 4:  # whose leading axes are one
+        x = np.broadcast_to(x, (*q.shape[:-1], keys))
+        x = x.reshape(-1, *x.shape[-3:])
+    return x.reshape((1,) * (4 - x.ndim) + x.shape).astype(np.float32, copy=False)
+
+
+def _drop(keep: Any, keep_scale: float, q: Any, keys: int) -> Any:
+    """What weights are multiplied by, or None."""
+    return None if keep is None else _four(keep * np.float32(keep_scale), q, keys)
 
 
 def _forward(
@@ -126,10 +135,11 @@ def _forward(
 ) -> tuple[Any, tuple[Any, ...]]:
     dtype = q.dtype
     q, k, v = wide(q), wide(k), wide(v)
-    kernels = _compiled(q, k, v, mask, keep)
+    kernels = _compiled(q, k, v, mask)
     if kernels is not None:
         bias, causal = _hidden(mask, causal, q, k.shape[-2])
-        out, rows = kernels.forward(q, k, v, bias, scale, causal)
+        drop = _drop(keep, keep_scale, q, k.shape[-2])
+        out, rows = kernels.forward(q, k, v, bias, drop, scale, causal)
         return out.astype(dtype, copy=False), (None, rows)
     w = _weights(q, k, mask, scale, causal)
     return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None)
@@ -172,7 +182,8 @@ def _backward(
         kernels = load_for("attention", g, *arrays, kinds="f", least=1)
         if kernels is not None:
             bias, causal = _hidden(mask, causal, q, k.shape[-2])
-            grads[:3] = kernels.backward(g, *arrays, bias, rows, scale, causal)
+            drop = _drop(keep, keep_scale, q, k.shape[-2])
+            grads[:3] = kernels.backward(g, *arrays, bias, drop, rows, scale, causal)
             return [None if d is None else d.astype(q.dtype, copy=False) for d in grads]
     if w is None:
         w = _weights(wide(q), wide(k), mask, scale, causal)

@@ -33,22 +33,26 @@ def _made(lead: tuple[int, ...], *sizes: int) -> list[np.ndarray]:
     return [draw((*lead, *shape)) for shape in shapes]
 
 
-def _results(arrays: list[Any], mask: Any, causal: bool, op: Any = attention_op) -> list[Any]:
+def _results(
+    arrays: list[Any], mask: Any, causal: bool, op: Any = attention_op, **options: Any
+) -> list[Any]:
     """The result and the gradients of a weighted sum of it."""
     xs = [
         x.requires_grad_() if isinstance(x, mt.Tensor) else mt.tensor(x).requires_grad_()
         for x in arrays
     ]
-    y = op(*xs, mask, scale=0.3, causal=causal)
+    y = op(*xs, mask, scale=0.3, causal=causal, **options)
     weights = mt.linspace(-1, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
     return [y.detach(), *mt.autograd.grad((y * weights).sum(), xs)]
 
 
-def _compare(arrays: list[np.ndarray], mask: Any = None, causal: bool = False) -> None:
-    found = _results([a.astype(np.float32) for a in arrays], mask, causal)
+def _compare(
+    arrays: list[np.ndarray], mask: Any = None, causal: bool = False, **options: Any
+) -> None:
+    found = _results([a.astype(np.float32) for a in arrays], mask, causal, **options)
     if mask is not None and mask.dtype is mt.float32:
         mask = mask.double()
-    wanted = _results(arrays, mask, causal, attention_op.definition)
+    wanted = _results(arrays, mask, causal, attention_op.definition, **options)
     for a, b in zip(found, wanted, strict=True):
         assert a.dtype is mt.float32
         size = max(1.0, float(np.nanmax(np.abs(b.numpy()), initial=0)))
@@ -76,6 +80,17 @@ def test_masks(shape: tuple[int, ...], kind: str) -> None:
 def test_masks_of_more_axes(shape: tuple[int, ...]) -> None:
     mt.manual_seed(1)
     _compare(_made((2, 3, 2), 9, 7, 8, 8), mt.randn(*shape))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("lead", [(), (3,), (2, 3), (2, 1, 3)])
+def test_dropout(lead: tuple[int, ...], masked: bool, causal: bool) -> None:
+    mt.manual_seed(4)
+    keep = np.random.default_rng(5).random((*lead, 70, 41)) < 0.8
+    mask = mt.rand(70, 41) < 0.7 if masked else None
+    options = {"keep": keep, "keep_scale": 1.25}
+    _compare(_made(lead, 70, 41, 24, 16), mask, causal, **options)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -87,6 +87,9 @@ PROGRAMS = {
     "attention": lambda: of(
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), *heads()
     ),
+    "attention_dropout": lambda: of(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, None, 0.1), *heads()
+    ),
     "lstm": lambda: recurrent(nn.LSTM(40, 50)),
     "gru": lambda: recurrent(nn.GRU(40, 50)),
     "rnn": lambda: recurrent(nn.RNN(40, 50)),

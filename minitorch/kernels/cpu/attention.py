@@ -38,16 +38,17 @@ _SHARED_FROM = 1 << 14  # scores from which a second thread pays
 _SEEN, _HEIGHT, _PADDED, _WIDTH, _OUT_WIDTH, _SIZES = range(6)
 # Arrays: those that come in, constants, then parts of the memory of a thread: copies of a block of
 # rows, of the keys of a head, and lines of numbers for each key.
-_Q, _K, _V, _X, _DQ, _DK, _DV, _BIAS, _ONES = range(9)
-_TURNED_Q, _TURNED_X, _OF_Q, _OF_X, _OF_KEYS, _SCORES, _SLOPES, _BIASES, _END = range(9, 18)
+_Q, _K, _V, _X, _DQ, _DK, _DV, _BIAS, _DROP, _ONES = range(10)
+_TURNED_Q, _TURNED_X, _OF_Q, _OF_X, _OF_KEYS, _SCORES, _SLOPES = range(10, 17)
+_BIASES, _DROPS, _END = range(17, 20)
 # What causality hides of a product: columns of the result, or terms behind or before others.
 _COLUMNS, _BEHIND, _BEFORE = range(3)
 
 # The first line of a plan. Those with the strides of arrays follow, then the places of parts.
 (_HEADS, _LENGTH, _KEYS, _WIDE, _OUT_WIDE, _BLOCKS, _MOST, _STEP, _CAUSAL, _BIASED) = range(10)
-_COPIES, _PRODUCTS = range(10, 12)
-_STRIDES, _PLACES = 1, 9
-_WORK = 10  # the first line of the copies, then products
+_DROPPING, _COPIES, _PRODUCTS = range(10, 13)
+_STRIDES, _PLACES = 1, 10
+_WORK = 11  # the first line of the copies, then products
 # A line of a copy: whether once for a head, what, where to, and how much.
 (_ONCE, _FROM, _FROM_START, _FROM_STEP, _APART, _TO, _TO_PANEL, _COPIED, _COUNT) = range(9)
 # A line of a product: the left and the right matrix, the result, sizes, and what is particular.
@@ -104,25 +105,28 @@ def _multiply(s, at, size, start, causal, more, zeros):  # type: ignore[no-untyp
 @inlined
 def _weigh(z, at, top, factor, start, height, seen, scale, back):  # type: ignore[no-untyped-def]
     """The weights of a block of rows, and the gradients of their products."""
-    ones, zeros, step = at[_ONES], at[_ONES] + _LINE, z[_STEP]
+    zeros, step, panel = at[_ONES] + _LINE, z[_STEP], _LINE * (z[_KEYS] + 1)
     for p in range(0, height, COLUMNS):
-        many = seen
+        many, drop, drop_step = seen, at[_ONES], 0
+        if z[_DROPPING]:
+            drop, drop_step = at[_DROPS] + p // COLUMNS * panel, _LINE
         bias, still, bias_step = zeros, many, 0
         if z[_CAUSAL]:
             many = min(seen, start + p + COLUMNS)
             still, bias_step = start + p, _LINE
         elif z[_BIASED]:
-            bias = at[_BIASES] + p // COLUMNS * _LINE * (z[_KEYS] + 1)
+            bias = at[_BIASES] + p // COLUMNS * panel
             still, bias_step = 0, _LINE
         w, d = at[_SCORES] + _ITEMSIZE * p, at[_SLOPES] + _ITEMSIZE * p
         tops, factors = top + _ITEMSIZE * p, factor + _ITEMSIZE * p
         if back:
             find_slopes(
-                w, d, step, many, bias, still, bias_step, ones, 0, scale, tops, factors
-            )  # fmt: skip
+                *(w, d, step, many, bias, still, bias_step),
+                *(drop, drop_step, scale, tops, factors),
+            )
         else:
             find_tops(w, step, many, bias, still, bias_step, scale, tops)
-            find_weights(w, step, many, ones, 0, tops, factors)
+            find_weights(w, step, many, drop, drop_step, tops, factors)
         for j in range(many, min(seen, many + ROWS)):  # what tiles take beside what rows see
             copy_line(zeros, w + j * step)
             if back:
@@ -171,7 +175,8 @@ class _Plan:
     Args:
         shapes: Of q_BHLD, k_BHSD and v_BHSE.
         strides: Of these, of the result or its gradient, and of the gradients if there are any.
-        bias: Shape and strides of what is added to the scores, or None.
+        bias, drop: Shape and strides of what is added to the scores, and of what weights are
+            multiplied by, or None.
         causal: Row i sees keys up to i.
 
     Attributes:
@@ -186,6 +191,7 @@ class _Plan:
         shapes: tuple[Shape, Shape, Shape],
         strides: tuple[Shape, ...],
         bias: tuple[Shape, Shape] | None,
+        drop: tuple[Shape, Shape] | None,
         causal: bool,
     ) -> None:
         (batch, heads, length, width), keys, out_width = shapes[0], shapes[1][2], shapes[2][3]
@@ -196,13 +202,20 @@ class _Plan:
         self.rows = (2, batch * heads, -(-length // COLUMNS) * COLUMNS)
         self.items = batch * heads * (1 if back else blocks)
         self.shared = batch * heads * length * keys >= _SHARED_FROM
-        head = [heads, length, keys, width, out_width, blocks, most, step, causal, bias is not None]
+        head = [heads, length, keys, width, out_width, blocks, most, step, causal]
         none = (0, 0, 0, 0)
-        steps = [*strides, *[none] * (_BIAS - len(strides)), _repeated(*bias) if bias else none]
-        copies, products = _copies(steps, keys, most, width, out_width, back, bias is not None), []
+        steps = [*strides, *[none] * (_BIAS - len(strides))]
+        steps += [none if x is None else _repeated(*x) for x in (bias, drop)]
+        copies = _copies(steps, keys, most, width, out_width, back)
+        copies += [
+            _turned(steps, array, to, keys)
+            for array, to, x in ((_BIAS, _BIASES, bias), (_DROP, _DROPS, drop))
+            if x is not None
+        ]
         products = _products(steps, step, keys, most, width, out_width, back)
+        head += [bias is not None, drop is not None, len(copies), len(products)]
         places = _parts(step, keys, most, width, out_width)
-        lines = [[*head, len(copies), len(products)], *steps, places, *copies, *products]
+        lines = [head, *steps, places, *copies, *products]
         self.table = np.zeros((len(lines), _FIELDS), np.int64)
         for line, numbers in zip(self.table, lines, strict=True):
             line[: len(numbers)] = numbers
@@ -219,21 +232,23 @@ def _repeated(shape: Shape, strides: Shape) -> Shape:
 
 
 def _copies(
-    steps: Sequence[Shape], keys: int, most: int, width: int, out_width: int, back: bool, bias: bool
+    steps: Sequence[Shape], keys: int, most: int, width: int, out_width: int, back: bool
 ) -> list[tuple[int, ...]]:
     """Lines of the copies."""
     (q, along_q), (k, along_k), (v, along_v), (x, along_x) = (s[2:] for s in steps[:4])
-    b, along_b = steps[_BIAS][2:]
     turned_q = (0, _Q, q, along_q, q, _TURNED_Q, _panel(width), _WIDTH, _HEIGHT)
     turned_x = (0, _X, x, along_x, x, _TURNED_X, _panel(out_width), _OUT_WIDTH, _HEIGHT)
     of_v = (1, _V, 0, v, along_v, _OF_KEYS, _panel(keys), _SEEN, _OUT_WIDTH)
     of_k = (1, _K, 0, k, along_k, _OF_KEYS, _panel(keys), _SEEN, _WIDTH)
     of_q = (0, _Q, q, q, along_q, _OF_Q, _panel(most), _HEIGHT, _WIDTH)
     of_x = (0, _X, x, x, along_x, _OF_X, _panel(most), _HEIGHT, _OUT_WIDTH)
-    lines = [of_k, turned_q, turned_x, of_q, of_x] if back else [of_v, turned_q]
-    if bias:
-        lines.append((0, _BIAS, b, along_b, b, _BIASES, _panel(keys), _SEEN, _HEIGHT))
-    return lines
+    return [of_k, turned_q, turned_x, of_q, of_x] if back else [of_v, turned_q]
+
+
+def _turned(steps: Sequence[Shape], array: int, to: int, keys: int) -> tuple[int, ...]:
+    """The line of a copy of what there is for each row and key."""
+    row, along = steps[array][2:]
+    return (0, array, row, along, row, to, _panel(keys), _SEEN, _HEIGHT)
 
 
 def _products(
@@ -269,7 +284,7 @@ def _parts(step: int, keys: int, most: int, width: int, out_width: int) -> list[
     many, wide = -(-most // COLUMNS), [-(-n // COLUMNS) for n in (width, out_width)]
     sizes = [
         *(many * _panel(width), many * _panel(out_width), *[n * _panel(most) for n in wide]),
-        *(max(wide) * _panel(keys), *[step * (keys + ROWS)] * 2, many * _panel(keys)),
+        *(max(wide) * _panel(keys), *[step * (keys + ROWS)] * 2, *[many * _panel(keys)] * 2),
     ]
     places = [0] * _TURNED_Q
     at = 0
@@ -289,7 +304,18 @@ def _four(a: Any) -> Any:
     return a if a.strides[3] == _ITEMSIZE else np.ascontiguousarray(a)
 
 
-def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tuple[Any, Any]:
+def _places(*arrays: Any) -> Any:
+    """What `address` finds the arrays by; the constants for those that are not there."""
+    return np.array([id(_constants if a is None else a) for a in (*arrays, None)], np.int64)
+
+
+def _of(a: Any) -> Any:
+    return None if a is None else (a.shape, a.strides)
+
+
+def forward(
+    q: Any, k: Any, v: Any, bias: Any, drop: Any, scale: float, causal: bool
+) -> tuple[Any, Any]:
     """The result, and the largest score and the factor of each row.
 
     Args:
@@ -297,6 +323,7 @@ def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tu
         k: f32[…, S, D].
         v: f32[…, S, E].
         bias: What is added to the scores, f32[B or 1, H or 1, L or 1, S or 1], or None.
+        drop: What weights are multiplied by, likewise.
         scale: Factor of the scores.
         causal: Row i sees keys up to i; only without a bias.
     """
@@ -305,12 +332,9 @@ def forward(q: Any, k: Any, v: Any, bias: Any, scale: float, causal: bool) -> tu
     b, h, length, _ = q.shape
     out = np.empty((b, length, h, shape[-1]), _F).transpose(0, 2, 1, 3)
     steps = (q.strides, k.strides, v.strides, out.strides)
-    of_bias = None if bias is None else (bias.shape, bias.strides)
-    plan = _plan((q.shape, k.shape, v.shape), steps, of_bias, causal)
+    plan = _plan((q.shape, k.shape, v.shape), steps, _of(bias), _of(drop), causal)
     rows = np.empty(plan.rows, _F)
-    none = _constants
-    arrays = (q, k, v, out, none, none, none, none if bias is None else bias, _constants)
-    places = np.array([id(a) for a in arrays], np.int64)
+    places = _places(q, k, v, out, None, None, None, bias, drop)
     workers = threads.count() if plan.shared else 0
     _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), False)
     return out.reshape(shape), rows
@@ -340,7 +364,7 @@ def _at(a: Any) -> int:
 
 
 def backward(
-    g: Any, q: Any, k: Any, v: Any, bias: Any, rows: Any, scale: float, causal: bool
+    g: Any, q: Any, k: Any, v: Any, bias: Any, drop: Any, rows: Any, scale: float, causal: bool
 ) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v; `rows` is what `forward` gave of them."""
     given = q.shape, k.shape, v.shape
@@ -350,10 +374,9 @@ def backward(
     if causal and q.shape[2] < k.shape[2]:
         for d in grads[1:]:
             d[:, :, q.shape[2] :] = 0  # keys that no row sees
-    of_bias = None if bias is None else (bias.shape, bias.strides)
-    plan = _plan(shapes, (*steps, g.strides, *[d.strides for d in grads]), of_bias, causal)
-    arrays = (q, k, v, g, *grads, _constants if bias is None else bias, _constants)
-    places = np.array([id(a) for a in arrays], np.int64)
+    steps += (g.strides, *[d.strides for d in grads])
+    plan = _plan(shapes, steps, _of(bias), _of(drop), causal)
+    places = _places(q, k, v, g, *grads, bias, drop)
     workers = threads.count() if plan.shared else 0
     _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), True)
     dq, dk, dv = (d.reshape(shape) for d, shape in zip(grads, given, strict=True))

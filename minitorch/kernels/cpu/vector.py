@@ -95,9 +95,10 @@ def _more_terms(
         return [place, gep(builder, line, COLUMNS), *news]
 
     def terms(*values: Any) -> list[Any]:
+        news = list(values)
         for _ in range(_UNROLLED):
-            values = term(*values)
-        return values
+            news = term(*news)
+        return news
 
     many = builder.ashr(count, INT64(_UNROLLED.bit_length() - 1))
     rest = builder.and_(count, INT64(_UNROLLED - 1))

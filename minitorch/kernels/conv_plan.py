@@ -221,8 +221,9 @@ def _plan(
     g["dense"] = len(phases) == 1 and all(a.stride == 1 for a in axes)
     sizes = np.array([tuple(g[name] for name in _SIZES)], SIZES)
     lies, goes, adds, weights = map(_table, (positions, places, shifts, taps))
-    counts = (work, groups * panels, groups * panels * terms_before * _COLUMNS, int(g["tasks"]))
-    return Plan(sizes, np.array(phases, PHASE), lies, goes, adds, weights, *counts)
+    blocks, tasks = groups * panels, int(g["tasks"])
+    packed, told = blocks * terms_before * _COLUMNS, np.array(phases, PHASE)
+    return Plan(sizes, told, lies, goes, adds, weights, work, blocks, packed, tasks)
 
 
 def _axes(

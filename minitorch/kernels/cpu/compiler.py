@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import sys
 import time
 from collections.abc import Iterator
@@ -33,7 +32,6 @@ from numba.core.ir_utils import get_definition, guard
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
-from numba.np import linalg
 
 from .. import ahead, loader
 from ..unobserved import unobserved
@@ -50,27 +48,6 @@ _PIECES = 16  # into which the items are cut at most
 # Loops begin with a line of the cache: where the core's front end has to serve two threads, short
 # ones lose a tenth of their speed elsewhere. It holds for all that LLVM compiles in this process.
 binding.set_option("minitorch", "-align-loops=64")
-
-
-def _import_arrays() -> None:
-    """Imports numba's functions on arrays without SciPy, which takes a third of a second.
-
-    numba imports it to see whether it is there, and again for code that uses it.
-    """
-    before = linalg.ensure_blas
-
-    def is_there() -> None:
-        if importlib.util.find_spec("scipy") is None:
-            before()
-
-    linalg.ensure_blas = is_there
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = before
-
-
-_import_arrays()
 
 # Of numba's passes: `with` blocks, closures, calls that numba inlines itself, and arithmetic of
 # whole arrays have no place in a body.

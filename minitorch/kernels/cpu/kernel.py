@@ -18,6 +18,7 @@ from numba import njit
 from .. import ahead, loader, threads
 from . import team
 from .compiler import BodyCompiler, WrittenOutCompiler
+from .stored import stored
 
 # Elements of the first argument from which a second thread pays; waking one costs microseconds.
 PARALLEL_FROM = 32768
@@ -44,12 +45,12 @@ class Kernel:
     def __init__(
         self, body: Callable[..., None], fastmath: Iterable[str] = (), written_out: bool = False
     ) -> None:
-        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         options["fastmath"] = set(fastmath) or False
         options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
         self.body, self.name = body, ahead.body_name(body)
         with loader.own_cache():  # also for bodies that are made while the program runs
-            self._entry: Any = njit(**options)(body)
+            self._entry = stored(**options)(body)
         self._make = self._entry.compile
         self._entry.compile = self._make_alone
 

@@ -32,6 +32,7 @@ from llvmlite import ir
 from numba import njit, prange, types
 
 from .compiler import PIECE_TYPE, Lean
+from .stored import stored
 
 # Turns that a helper without work waits, 10 to 20 ns each, before it sleeps. Waking it costs the
 # caller a few microseconds; waiting keeps a core from other processes.
@@ -128,7 +129,7 @@ _sem_wait = types.ExternalFunction("sem_wait", types.int32(_N))
 _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
 
-@_compiled(cache=True, **_OPTIONS)
+@stored(**_OPTIONS)
 def _take_pieces(state):  # type: ignore[no-untyped-def]
     """Works on pieces of the job until all are taken."""
     while True:
@@ -150,7 +151,7 @@ def _wanted(state, helper):  # type: ignore[no-untyped-def]
     return left and helper < _load(state + WORKERS) - 1
 
 
-@_compiled(cache=True, **_OPTIONS)
+@stored(**_OPTIONS)
 def _help(state, helper):  # type: ignore[no-untyped-def]
     """What a helper does all its life."""
     while not _load(state + STOPPED):
@@ -168,7 +169,7 @@ def _help(state, helper):  # type: ignore[no-untyped-def]
         _store(state + ASLEEP + _LINE * helper, 0)
 
 
-@_compiled(cache=True, no_cpython_wrapper=True, **_OPTIONS)
+@stored(no_cpython_wrapper=True, **_OPTIONS)
 def share_out(state, piece, given, items, pieces, workers):  # type: ignore[no-untyped-def]
     """Calls `piece` for all items, cut into pieces, with so many threads at most."""
     if workers < 2 or pieces < 2 or not _swap(state + BUSY, 0, 1):

@@ -93,11 +93,12 @@ def _join_measured(name: str, mine: Metric | None, parts: list[dict[str, Any]]) 
 
 def _join_objects(mine: Any, parts: list[dict[str, Any] | None]) -> None:
     mine.reset()
+    others = []
     for part in parts:
         if part is not None:
-            other = mine.clone()
-            other.load_state_dict(part)
-            mine.merge(other)
+            others.append(mine.clone())
+            others[-1].load_state_dict(part)
+    mine.merge(*others)
 
 
 def _check_by_hand(metric: Metric, parts: list[dict[str, Any]]) -> None:

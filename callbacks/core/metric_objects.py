@@ -51,14 +51,14 @@ class MetricObjects:
         return next((path for path, held in self.found.items() if held is source), None)
 
     def kept(self) -> Kept:
-        """Their states, to be able to go back to them; updates replace and never write."""
-        return [(held, dict(vars(held))) for held in self.found.values()]
+        """Their states, to be able to go back to them."""
+        return [(held, held._snapshot()) for held in self.found.values()]
 
     @staticmethod
     def rewind(kept: Kept) -> None:
         """Goes back to states that were kept."""
         for held, state in kept:
-            held.__dict__.update(state)
+            held._restore(state)
 
     def state_of(self, kept: Kept) -> dict[str, Any]:
         """The state dict that they had when `kept` was taken."""

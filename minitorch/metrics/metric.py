@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from .. import backend
 from ..errors import ArgumentError, CheckpointError, ShapeError, describe
 from ..ops.primitive import wrap
 from ..tensor import Tensor
+from . import states
 
 State = dict[str, Any]
 
@@ -23,7 +25,7 @@ class Metric:
     Trainer pass the object itself: `self.log("accuracy", self.accuracy)` computes it at the end of
     the epoch and resets it.
 
-    A subclass overrides `_contribution` and `_value`.
+    A metric of your own declares its states with `add_state` and overrides `update` and `compute`.
 
     Attributes:
         updates: Batches since the last reset.
@@ -39,18 +41,56 @@ class Metric:
     0.75
     """
 
+    updates: int
+    batch_value: Any
+    _state: State
+    _defaults: State
+    _reductions: dict[str, states.Reduction]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Here, so that metrics whose __init__ comes late or never calls this one have them too.
+        one = super().__new__(cls)
+        one._state, one.updates, one.batch_value = {}, 0, None
+        one._defaults, one._reductions = {}, {}
+        return one
+
     def __init__(self) -> None:
-        self._state: State = {}
-        self.updates = 0
-        self.batch_value: Any = None
+        pass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, around in (("update", _counting), ("reset", _forgetting)):
+            method = getattr(cls, name)
+            if method is not getattr(Metric, name) and not hasattr(method, "_of_metric"):
+                setattr(cls, name, around(method))
+
+    def add_state(self, name: str, default: Any, dist_reduce_fx: states.Reduction = None) -> None:
+        """Declares an attribute that `update` changes and `reset` puts back; saved and merged.
+
+        Args:
+            name: The attribute.
+            default: Where it starts: a tensor, an array, a number, or an empty list.
+            dist_reduce_fx: How states of several processes become one: "sum", "mean" (weighted by
+                updates), "max", "min", "cat", or a function of the stacked states; lists are
+                always put together.
+
+        Raises:
+            ArgumentError: The name is taken, or default or dist_reduce_fx are of another kind.
+        """
+        states.check(self, name, default, dist_reduce_fx)
+        self._defaults[name] = states.copied(default)
+        self._reductions[name] = dist_reduce_fx
+        setattr(self, name, states.copied(default))
 
     def _contribution(self, preds: Any, target: Any) -> State:
-        """What one batch adds: arrays that are summed, or lists of arrays that are kept."""
-        raise NotImplementedError(f"{type(self).__name__} must override _contribution()")
+        """What one batch adds: numbers or arrays that are summed, or lists that are kept."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must override update() and compute(), after add_state()"
+        )
 
     def _value(self, state: State) -> Any:
         """The value of a state whose arrays are on the host."""
-        raise NotImplementedError(f"{type(self).__name__} must override _value()")
+        raise NotImplementedError(f"{type(self).__name__} must override compute()")
 
     def _joined(self, first: State, second: State) -> State:
         """The state of the batches of both."""
@@ -69,8 +109,21 @@ class Metric:
         self._state = self._joined(self._state, new) if self._state else new
         self.updates += 1
 
-    def __call__(self, preds: Any, target: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Takes in a batch and gives the value of this batch alone; arguments as in `update`."""
+        if type(self).update is Metric.update:
+            return self._call_on(*args, **kwargs)
+        one = self._copy()
+        one.reset()
+        one.update(*args, **kwargs)
+        self.update(*args, **kwargs)
+        value = self.batch_value = one.compute()
+        number = backend.to_host(value.detach()._array) if isinstance(value, Tensor) else value
+        if self._defaults and isinstance(number, np.ndarray | np.generic | float | int):
+            value = self.batch_value = _result(_tensor(number), one, whole=False)
+        return value
+
+    def _call_on(self, preds: Any, target: Any) -> Any:
         new = self._contribution(_detached(self, preds), _detached(self, target))
         self._take(new)
         one = self._alone()
@@ -98,9 +151,56 @@ class Metric:
         one.batch_value = None
         return one
 
+    def _copy(self) -> Self:
+        """A copy that neither writes into this metric's state nor sees what it takes in later."""
+        one = self._alone()
+        one._restore(self._snapshot())
+        return one
+
+    def _snapshot(self) -> dict[str, Any]:
+        """All attributes as they are now, to go back to."""
+        held = dict(vars(self))
+        return held if self._replaces() else {k: states.copied(v) for k, v in held.items()}
+
+    def _restore(self, snapshot: dict[str, Any]) -> None:
+        """Goes back to a snapshot, which can be used again."""
+        whole = self._replaces()
+        vars(self).update(snapshot if whole else {k: states.copied(v) for k, v in snapshot.items()})
+
+    def _replaces(self) -> bool:
+        """Whether updates replace the state and never write into it."""
+        return type(self).update is Metric.update
+
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Forgets all batches.
+
+        Raises:
+            ArgumentError: The metric keeps batches in attributes that nothing puts back.
+        """
+        kept = [] if self._defaults or type(self).reset is not Metric.reset else self._own_names()
+        if kept and self.updates:
+            raise ArgumentError(
+                f"{type(self).__name__}.reset: a metric with an update() of its own says where it "
+                f"starts anew. Got neither add_state() nor reset() for {', '.join(kept)}. "
+                "Declare them with self.add_state(name, default) in __init__, or override reset()."
+            )
         self._state, self.updates, self.batch_value = {}, 0, None
+        for name, default in self._defaults.items():
+            setattr(self, name, states.copied(default))
+
+    def _own_names(self) -> list[str]:
+        """The attributes that an overridden `update` may change, as far as a file can hold them."""
+        if self._defaults:
+            return list(self._defaults)
+        if type(self)._contribution is not Metric._contribution:
+            return []
+        return [k for k, v in vars(self).items() if k not in _BASE and states.can_be_saved(v)]
+
+    def to(self, device: Any) -> Self:
+        """Moves the states that `add_state` declared; inputs on another device do so as well."""
+        for name in self._defaults:
+            setattr(self, name, states.moved(getattr(self, name), device))
+        return self
 
     def merge(self, *others: Metric) -> Self:
         """Takes in the batches of other metrics with the same options.
@@ -117,6 +217,9 @@ class Metric:
                     f"{type(self).__name__}.merge: metrics must be of one kind with equal options. "
                     f"Got {type(other).__name__} with {other._options()} for {self._options()}."
                 )
+        if type(self)._contribution is Metric._contribution:
+            return self._merge_states([one for one in (self, *others) if one.updates])
+        for other in others:
             if other.updates:
                 theirs = _on_host(other._state)
                 mine = _on_host(self._state)
@@ -124,8 +227,25 @@ class Metric:
                 self.updates += other.updates
         return self
 
+    def _merge_states(self, parts: list[Any]) -> Self:
+        if not self._defaults:
+            raise ArgumentError(
+                f"{type(self).__name__}.merge: the states of several runs or processes become one "
+                "by their dist_reduce_fx. Got a metric without declared states. Declare them in "
+                '__init__, for example self.add_state("total", torch.tensor(0.0), "sum").'
+            )
+        counts = [part.updates for part in parts]
+        for name, reduction in self._reductions.items() if parts else ():
+            held = [getattr(part, name) for part in parts]
+            joined = states.merged(type(self).__name__, name, reduction, held, counts)
+            setattr(self, name, states.copied(joined))
+        self.updates = sum(counts)
+        return self
+
     def _options(self) -> dict[str, Any]:
-        skipped = ("_state", "updates", "batch_value")
+        skipped = {*_BASE, *self._defaults}
+        if type(self)._contribution is Metric._contribution:
+            skipped |= {k for k, v in vars(self).items() if not isinstance(v, _SIMPLE)}
         return {k: v for k, v in vars(self).items() if k not in skipped}
 
     def clone(self) -> Self:
@@ -134,11 +254,10 @@ class Metric:
 
     def state_dict(self) -> dict[str, Any]:
         """The state, in arrays on the host."""
-        return {
-            "kind": type(self).__name__,
-            "updates": self.updates,
-            "state": _on_host(self._state),
-        }
+        state = _on_host(self._state)
+        own = {k: states.moved(getattr(self, k), "cpu") for k in self._own_names()}
+        state |= {k: states.copied(v) for k, v in own.items()}
+        return {"kind": type(self).__name__, "updates": self.updates, "state": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Puts back what `state_dict` returned.
@@ -151,16 +270,53 @@ class Metric:
                 f"{type(self).__name__}.load_state_dict: the state must come from this kind. "
                 f"Got one of {state_dict.get('kind')}. Make the metric that was saved."
             )
-        self.reset()
+        self._state, self.batch_value = {}, None
         self.updates = state_dict["updates"]
-        self._state = {
-            key: list(value) if isinstance(value, list) else value
-            for key, value in state_dict["state"].items()
-        }
+        own = type(self)._contribution is Metric._contribution
+        for key, value in state_dict["state"].items():
+            if own:
+                setattr(self, key, states.copied(value))
+            else:
+                self._state[key] = list(value) if isinstance(value, list) else value
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v!r}" for k, v in self._options().items())
         return f"{type(self).__name__}({options})"
+
+
+_BASE = ("_state", "_defaults", "_reductions", "updates", "batch_value")
+_SIMPLE = (bool, int, float, str, tuple, type(None))
+
+
+def _counting(update: Any) -> Any:
+    """An `update` that counts, once, and has the states on the device of what it is given."""
+
+    @functools.wraps(update)
+    def counted(self: Metric, *args: Any, **kwargs: Any) -> None:
+        before = self.updates
+        if self._defaults:
+            given = (v for v in (*args, *kwargs.values()) if isinstance(v, Tensor))
+            first = next(given, None)
+            if first is not None:
+                self.to(first.device)
+        update(self, *args, **kwargs)
+        if self.updates == before:
+            self.updates += 1
+
+    counted._of_metric = True  # type: ignore[attr-defined]
+    return counted
+
+
+def _forgetting(reset: Any) -> Any:
+    """A `reset` that forgets what the base keeps, whether or not it calls that of the base."""
+
+    @functools.wraps(reset)
+    def forgetting(self: Metric) -> None:
+        Metric.reset(self)
+        reset(self)
+
+    forgetting._of_metric = True  # type: ignore[attr-defined]
+    return forgetting
 
 
 class Result(Tensor):
@@ -219,11 +375,15 @@ def _detached(metric: Metric, value: Any) -> Any:
 
 def _on_host(state: State) -> State:
     return {
-        key: [backend.to_host(v) for v in value]
-        if isinstance(value, list)
-        else np.asarray(backend.to_host(value))
+        key: [_host(v) for v in value] if isinstance(value, list) else np.asarray(_host(value))
         for key, value in state.items()
     }
+
+
+def _host(value: Any) -> Any:
+    if isinstance(value, bool | int | float):
+        return np.asarray(value)
+    return backend.to_host(value)
 
 
 def _tensor(value: Any) -> Any:

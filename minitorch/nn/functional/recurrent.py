@@ -117,12 +117,12 @@ def _function(name: str, mode: str, args: tuple[Any, ...]) -> tuple[Tensor, ...]
         sizes = tuple(batch_sizes.tolist())
         y, h, c = run_layers(name, mode, data, sizes, state, params, *rest)
         return (y, h) if c is None else (y, h, c)
-    x, hx, params, *rest, batch_first = args
-    state = tuple(hx) if pair else (hx, None)
+    x, hx, params, *rest = args  # the last one is batch_first
+    state, batch_first = tuple(hx) if pair else (hx, None), args[-1]
     steps, batch = x.shape[1::-1] if batch_first else x.shape[:2]
     rows = x.reshape(steps * batch, x.shape[2])
     sizes = (batch,) * steps
-    y, h, c = run_layers(name, mode, rows, sizes, state, params, *rest, batch_first)
+    y, h, c = run_layers(name, mode, rows, sizes, state, params, *rest)
     y = y.reshape(*x.shape[:2], y.shape[1])
     return (y, h) if c is None else (y, h, c)
 

@@ -148,7 +148,7 @@ class ProgressBar(Callback):
         self._display.show(_epoch_label(trainer, epoch), batch, total, tail)
 
     def _write_epoch(self, trainer: Trainer, now: float) -> None:
-        if self._display.live:
+        if self._display.live or self._first_batch:  # a resumed run found the epoch's batches done
             return
         self._pace.tick(trainer.position.batches, now)
         epoch, batch, count = trainer.position.epoch, trainer.position.batch, ""
@@ -156,8 +156,8 @@ class ProgressBar(Callback):
             count = f" of {int(trainer.num_training_batches)}"
         parts = [
             f"{_epoch_label(trainer, epoch)}: {batch}{count} batches",
-            clock(now - self._epoch_began),
-            rate_text(self._pace.per_second),
+            f"{clock(now - self._epoch_began)} in all",
+            f"{rate_text(self._pace.per_second)} in training",
             self._eta(trainer, now),
             self.metrics_text(
                 trainer.metric_log.bar(current=True), of_epoch=trainer.position.epoch_done

@@ -8,6 +8,14 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+_package = sys.modules[__name__.partition(".")[0]]
+if getattr(_package, "__file__", None) is None:  # a folder without __init__.py took its place
+    raise ImportError(
+        "minitorch: a folder of that name hides the package. Python found "
+        f"{', '.join(_package.__path__)}, beside your script or where it was started. Rename "
+        "that folder (a clone may have any name), or keep the script elsewhere."
+    )
+
 
 def missing(package: str, name: str, known: Iterable[str]) -> str:
     """The text of an AttributeError, with the name that was probably meant."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from minitorch.trainer import lightning_paths
+
 if TYPE_CHECKING:
     # Names of Lightning, for programs written for it: `import minitorch.trainer as pl`.
     from minitorch import callbacks as callbacks
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from minitorch.trainer.trainer import Trainer as Trainer
     from minitorch.trainer.tuner import Tuner as Tuner
 
+lightning_paths.install()
 _HOME = {
     "CancelEpoch": "minitorch.callbacks.cancel",
     "CancelFit": "minitorch.callbacks.cancel",
@@ -53,14 +56,18 @@ _HOME = {
 }
 
 _LIGHTNING = {"LightningDataModule": "DataModule", "LightningModule": "TaskModule"}
-_PACKAGES = ("callbacks", "loggers")
+_PACKAGES = {
+    "callbacks": "minitorch.callbacks",
+    "loggers": "minitorch.loggers",
+    "profilers": "minitorch.trainer.profilers",
+}
 
 __all__ = ["Callback", *_HOME, *_LIGHTNING]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
-        return importlib.import_module(f"minitorch.{name}")
+        return importlib.import_module(_PACKAGES[name])
     if name == "Callback":
         from minitorch.callbacks import Callback
 

@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from minitorch.autograd.node import user_level
 from minitorch.ops import primitive
 from minitorch.ops.recording import unrecordable
+from minitorch.trainer.checks import OURS
 from minitorch.trainer.task import positional_count
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def captured_step(trainer: Trainer) -> Callable[..., Any]:
         if trainer.checks.on:
             trainer.checks.warn(CHECK, text.replace("compile:", "Trainer(compile=True):", 1))
         else:
-            warnings.warn(text, CaptureWarning, stacklevel=3)
+            warnings.warn(text, CaptureWarning, stacklevel=user_level(skip=OURS))
 
     def counted(counts: Any) -> None:
         values = {

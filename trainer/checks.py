@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from minitorch.autograd.node import user_line
+from minitorch.autograd.node import user_level, user_line
 from minitorch.checks import KNOWN, is_intended
 from minitorch.errors import PitfallWarning, TrainerError
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("off", "warn", "on", "strict")
 _ROOT = str(Path(__file__).parents[1])
-_OURS = tuple(f"{_ROOT}/{part}/" for part in ("trainer", "callbacks", "loggers"))
+OURS = tuple(f"{_ROOT}/{part}/" for part in ("trainer", "callbacks", "loggers"))
+"""Folders that hold no line of a user, beside the framework's own."""
 _MARKED = ("training_step", "validation_step", "configure_optimizers", "forward", "setup")
 
 
@@ -79,7 +80,7 @@ class Checks:
     def _warn(self, check: str, text: str) -> None:
         self._warned.add(check)
         self.found.append(text)
-        warnings.warn(text, PitfallWarning, stacklevel=4)
+        warnings.warn(text, PitfallWarning, stacklevel=user_level(skip=OURS))
 
     @staticmethod
     def _text(check: str, message: str) -> str:
@@ -90,7 +91,7 @@ class Checks:
     @staticmethod
     def line() -> str:
         """The user's line that is being run."""
-        return user_line(skip=_OURS)
+        return user_line(skip=OURS)
 
 
 def refuse_level(level: object) -> NoReturn:

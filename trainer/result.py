@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 History = dict[str, list[tuple[int, float]]]
 Ending = Literal["completed", "stopped", "failed", "interrupted"]
+_CHECK = re.compile(r" \[([a-z]+(?:-[a-z]+)*)\]$")  # the id behind the warning of a check
 
 
 @dataclass(frozen=True)
@@ -72,4 +74,8 @@ class FitResult:
         if isinstance(self.last, Checkpoint):
             lines.append(f"last: {self.last.path}")
         lines += [f"skipped {count} times: {reason}" for reason, count in self.skipped.items()]
-        return "\n".join([*lines, *self.warnings])
+        told = [(text, _CHECK.search(text)) for text in self.warnings]
+        lines += [text for text, check in told if not check]
+        if checks := [check[1] for _, check in told if check]:
+            lines.append(f"warned of: {', '.join(checks)} (the texts are in .warnings)")
+        return "\n".join(lines)

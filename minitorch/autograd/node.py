@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import linecache
 import sys
@@ -235,6 +236,22 @@ def user_line(*, skip: tuple[str, ...] = ()) -> str:
             return f"{code.co_filename}:{frame.f_lineno} in {code.co_name}: {text}"
         frame = frame.f_back
     return ""
+
+
+def user_level(*, skip: tuple[str, ...] = ()) -> int:
+    """The `stacklevel` with which the calling function warns at the line of `user_line`.
+
+    Args:
+        skip: More folders to look past.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    folders = (_ROOT, contextlib.__file__, *skip)
+    level = 1
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(folders):
+            return level
+        frame, level = frame.f_back, level + 1
+    return 1
 
 
 def leading_to(roots: Iterable[Any], wanted: set[Any] | None) -> set[Any]:

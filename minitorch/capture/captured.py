@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.node import user_line
+from ..autograd.node import user_level, user_line
 from ..nn import hooks
 from ..ops import primitive
 from .audit import Watcher, framework_folders
@@ -348,4 +348,4 @@ def _host_draws() -> Any:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, CaptureWarning, stacklevel=6)
+    warnings.warn(text, CaptureWarning, stacklevel=user_level())

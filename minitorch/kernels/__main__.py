@@ -25,6 +25,9 @@ def build() -> int:
     if team is None:
         print("kernels: there are none to compile without numba, or with MINITORCH_KERNELS=off.")
         return 1
+    from .cpu.compiler import announced
+
+    announced()
     team.of(2)
     for name in programs.PROGRAMS:
         start = time.perf_counter()

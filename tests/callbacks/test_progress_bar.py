@@ -209,9 +209,9 @@ def test_long_lines_are_cut_not_wrapped(clock: Clock, screen: Screen) -> None:
 
 
 LOG_FILE = """\
-Epoch 0/2: 4 batches, 8.0s, 1 it/s, ETA 0:19, val/acc=0.7500, loss=3.500
-Epoch 1/2: 4 batches, 8.0s, 1 it/s, ETA 8.6s, val/acc=0.7500, loss=3.500
-Epoch 2/2: 4 batches, 8.0s, 1 it/s, val/acc=0.7500, loss=3.500
+Epoch 0/2: 4 batches, 8.0s in all, 1 it/s in training, ETA 0:19, val/acc=0.7500, loss=3.500
+Epoch 1/2: 4 batches, 8.0s in all, 1 it/s in training, ETA 8.6s, val/acc=0.7500, loss=3.500
+Epoch 2/2: 4 batches, 8.0s in all, 1 it/s in training, val/acc=0.7500, loss=3.500
 """
 
 
@@ -241,7 +241,7 @@ def sorted_metrics(text: str) -> list[list[str]]:
 def test_epoch_that_is_cut_has_its_line(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     run(clock, max_steps=6, num_sanity_val_steps=0)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1].startswith("Epoch 1: 2 of 4 batches, 2.0s, 1 it/s")
+    assert lines[-1].startswith("Epoch 1: 2 of 4 batches, 2.0s in all, 1 it/s in training")
     assert len(lines) == 2
     assert ["val/acc" in line for line in lines] == [True, False]  # it is of other weights
 

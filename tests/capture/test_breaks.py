@@ -168,6 +168,7 @@ def test_break(name: str) -> None:
     with pytest.warns(CaptureWarning, match=message) as seen:
         several(call, x, name == "argument in place")
     assert len(seen) == 1  # once, however often it happens
+    assert seen[0].filename == __file__
     assert "test_breaks.py:" in str(seen[0].message)
     assert "runs eagerly, because" in str(seen[0].message)
     assert call.counts.replays == 0

@@ -198,3 +198,28 @@ def test_a_users_own_modules_do_not_disturb_ours(tmp_path: Path) -> None:
     for name in ("trainer", "callbacks", "loggers", "tests", "data", "nn", "optim"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong module was imported')")
     run("import minitorch.trainer, minitorch.callbacks, minitorch.loggers", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["trainer", "callbacks", "nn"])
+def test_a_folder_that_hides_the_package_is_named(name: str, tmp_path: Path) -> None:
+    hidden = f"""
+import importlib.util, sys
+found = importlib.util.find_spec("minitorch")  # as a folder beside the script would be found
+sys.modules["minitorch"] = module = type(sys)("minitorch")
+module.__path__ = list(found.submodule_search_locations)
+try:
+    import minitorch.{name}
+except ImportError as error:
+    print(error)
+"""
+    told = run(hidden, tmp_path)
+    assert told.startswith("minitorch: a folder of that name hides the package. Python found ")
+    assert "Rename that folder" in told
+
+
+def test_environments_of_make_find_the_package_before_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "minitorch").mkdir()
+    first = (ROOT / "scripts" / "minitorch-first.pth").read_text()
+    assert first.startswith("import ")
+    assert first.count("\n") == 1  # each line is a program of its own
+    run(f"{first}from minitorch import Tensor", tmp_path)

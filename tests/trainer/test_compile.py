@@ -228,7 +228,10 @@ def test_breaks_name_the_line(kind: type[Task], text: str) -> None:
     with pytest.warns(PitfallWarning, match=text) as seen:
         result = trainer.fit(task, batches())
     assert len(seen) == 1
+    assert seen[0].filename == __file__
     assert "[compile-breaks-recompiles]" in result.warnings[0]
+    told = str(result).splitlines()[-1]
+    assert told == "warned of: compile-breaks-recompiles (the texts are in .warnings)"
     strict = Trainer(max_epochs=2, compile=True, checks="strict", enable_progress_bar=False)
     with pytest.raises(TrainerError, match=text):
         strict.fit(kind(), batches())

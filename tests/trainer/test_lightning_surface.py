@@ -108,13 +108,55 @@ def test_the_package_stands_in_for_lightnings() -> None:
     assert (cli.LightningCLI, cli.LightningArgumentParser) == (cli.TrainerCLI, cli.CLIParser)
 
 
+def test_module_paths_of_lightning_are_the_modules_that_are_here() -> None:
+    import minitorch.trainer.callbacks as callbacks_there
+    import minitorch.trainer.loggers as loggers_there
+    from minitorch import callbacks, loggers, trainer
+    from minitorch.callbacks.early_stopping import EarlyStopping
+    from minitorch.trainer import profilers
+    from minitorch.trainer.callbacks.early_stopping import EarlyStopping as there
+    from minitorch.trainer.profilers import SimpleProfiler
+
+    assert callbacks_there is callbacks
+    assert loggers_there is loggers
+    assert there is EarlyStopping
+    assert EarlyStopping.__module__ == "minitorch.callbacks.early_stopping"
+    assert callbacks.__spec__ is not None
+    assert callbacks.__spec__.name == "minitorch.callbacks"
+    assert trainer.profilers is profilers
+    assert trainer.SimpleProfiler is SimpleProfiler
+
+
+MODULES = {
+    "utilities": "'minitorch.trainer.utilities'. seed_everything, CombinedLoader and freeze are in",
+    "utilities.types": "'minitorch.trainer.utilities'",
+    "strategies": "groups of processes are in minitorch.distributed",
+    "PyTorchProfiler": "It is OpsProfiler",
+    "nothing": "^No module named 'minitorch.trainer.nothing'$",
+    "callbacks.nothing": "^No module named 'minitorch.callbacks.nothing'$",
+}
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_absent_modules_say_where_they_are(path: str) -> None:
+    with pytest.raises(ImportError, match=MODULES[path]):
+        importlib.import_module(f"minitorch.trainer.{path}")
+
+
+def test_imports_of_absent_names_say_where_they_are() -> None:
+    with pytest.raises(ImportError, match="It is OpsProfiler"):
+        exec("from minitorch.trainer import PyTorchProfiler")
+    with pytest.raises(ImportError, match="cannot import name 'Trianer'"):
+        exec("from minitorch.trainer import Trianer")
+
+
 HINTS = {
     ("trainer", "LightningTrainer"): "has no attribute 'LightningTrainer'. It is Trainer.",
     ("trainer", "LightningCLI"): "It is in minitorch.trainer.cli",
     ("trainer", "RichProgressBar"): "It is in minitorch.callbacks.",
     ("trainer", "TensorBoardLogger"): "It is in minitorch.loggers.",
     ("trainer", "PyTorchProfiler"): "It is OpsProfiler",
-    ("trainer", "profilers"): "are in minitorch.trainer itself",
+    ("trainer", "utilities"): "are in minitorch.trainer itself",
     ("trainer", "Trianer"): "Did you mean 'Trainer'?",
     ("callbacks", "Checkpoint"): "Derive from Callback with order = Order.PERSIST",
     ("callbacks", "CSVLogger"): "Look in minitorch.loggers.",

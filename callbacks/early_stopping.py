@@ -87,7 +87,7 @@ class EarlyStopping(Callback):
         self.wait_count = 0
         self.stopped_epoch = 0
         self.stopping_reason = ""
-        self._cause = ""
+        self._cause = self._told = ""
         self._seen = -1
         self._first_batch = True
         self._watched = Watched(f"EarlyStopping: monitor={self.monitor!r}", self.monitor)
@@ -226,6 +226,9 @@ class EarlyStopping(Callback):
             self.stopped_epoch = trainer.current_epoch
             reason = f"EarlyStopping: {self.stopping_reason}"
             trainer.stop(reason, status="failed" if failed else "stopped")
+            if reason != self._told and trainer.progress_bar_callback is not None:
+                trainer.print(f"{reason}. Training ends in epoch {self.stopped_epoch}.")
+            self._told = reason
 
     # State.
 

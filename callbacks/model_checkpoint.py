@@ -139,7 +139,7 @@ class ModelCheckpoint(Callback):
         )
         self.failures = self._kept.writer.failures
         self._seen = -1
-        self._due = False
+        self._due = self._was_due = False
         self._step = 0
         self._began = time.monotonic()
         self._training = False
@@ -279,7 +279,9 @@ class ModelCheckpoint(Callback):
                 f"ModelCheckpoint: the final state could not be saved. {self.failures[-1]} The "
                 "module holds it: free space and call trainer.save_checkpoint(path)."
             )
-        if self.monitor is not None and self.save_top_k and not self._kept.ranking.entries:
+        ranks = self.monitor is not None and self.save_top_k
+        whole = trainer.ending is None or trainer.ending[0] == "completed"
+        if ranks and (whole or self._was_due) and not self._kept.ranking.entries:
             self._warn_once(
                 "had no finite value for whole epochs when a checkpoint was due, so that none is "
                 "the best one. Check when it is logged."
@@ -333,6 +335,7 @@ class ModelCheckpoint(Callback):
         return finals
 
     def _save_if_ready(self, trainer: Trainer, *, at_least_last: bool) -> None:
+        self._was_due = True
         finals = self._finals(trainer)
         if finals is not None:
             self._due = False

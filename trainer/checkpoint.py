@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from minitorch import Tensor, random
 from minitorch.autograd.mode import state as mode
 from minitorch.errors import ArgumentError, CheckpointError
+from minitorch.trainer import schedule_options
 from minitorch.trainer.same_value import same_value
 
 if TYPE_CHECKING:
@@ -236,15 +237,18 @@ def compare_options(trainer: Status, tree: dict[str, Any], choice: str | None, p
     for optimizer, state in zip(trainer.optimizers, tree["optimizer_states"], strict=False):
         for group, old in zip(optimizer.param_groups, state["param_groups"], strict=False):
             changed += _changed(group, old, bool(differing))
+    for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=False):
+        found = schedule_options.differing(config.scheduler, state["scheduler"])
+        changed += [_both(name, old, new) for name, old, new in found]
     options = {text.partition(":")[0] for text in changed}
     changed += [_both(n, old, own[n]) for n, old, own in differing if n not in options]
     if changed and choice is None:
         trainer.checks.error(
             "resume-overrides-or-loses-hyperparameters",
-            "Trainer.fit: a resumed run has the hyper-parameters and optimizer options of its "
-            f"checkpoint. Got, for {path}, {'; '.join(dict.fromkeys(changed))}. Pass "
-            'hparams="new" to go on with those of the module (rates are scaled, schedules keep '
-            'their place), or hparams="old".',
+            "Trainer.fit: a resumed run has the hyper-parameters and the options of optimizers and "
+            f"schedules of its checkpoint. Got, for {path}, {'; '.join(dict.fromkeys(changed))}. "
+            'Pass hparams="new" to go on with those of the module (rates are scaled, schedules '
+            'keep their place), or hparams="old".',
         )
     if choice == "old":
         for name, value, own in differing:
@@ -305,21 +309,35 @@ def apply_loop(trainer: Status, tree: dict[str, Any], *, new: bool = False) -> N
             f"Got {len(here)} and {len(trainer.lr_scheduler_configs)}, saved were {len(saved)} and "
             f"{len(tree['lr_schedulers'])}. Resume with the same configure_optimizers."
         )
+    starts: dict[int, list[dict[str, Any]]] = {}
     for optimizer, state in zip(here, saved, strict=True):
-        fresh = [dict(group) for group in optimizer.param_groups]
+        fresh = starts[id(optimizer)] = [dict(group) for group in optimizer.param_groups]
         optimizer.load_state_dict(state)
         if new:
             _take_new(optimizer, fresh)
         if len(here) == 1:  # an epoch schedule may move before this process's first update
             optimizer.updates = max(optimizer.updates, trainer.position.global_step)
     for config, state in zip(trainer.lr_scheduler_configs, tree["lr_schedulers"], strict=True):
-        rates = list(getattr(config.scheduler, "base_lrs", ()))
-        config.scheduler.load_state_dict(state["scheduler"])
-        if new and rates:
-            config.scheduler.base_lrs = rates
+        _place_schedule(config.scheduler, state["scheduler"], starts, new=new)
         config.seen = state["seen"]
     gradients = tree["gradients"]
     for name, parameter in trainer.module.named_parameters():
         gradient = gradients.get(name)
         parameter.grad = None if gradient is None else gradient.to(parameter.device)
     random.load_state_dict(tree["random"])
+
+
+def _place_schedule(
+    schedule: Any, saved: dict[str, Any], starts: dict[int, list[dict[str, Any]]], *, new: bool
+) -> None:
+    """Puts a schedule where the saved one stood, with the options of the checkpoint or its own."""
+    changed = list(schedule_options.differing(schedule, saved)) if new else []
+    if changed and not hasattr(schedule, "num_bad_epochs"):
+        schedule_options.advance(schedule, starts[id(schedule.optimizer)], saved)
+        return
+    rates = list(getattr(schedule, "base_lrs", ()))
+    schedule.load_state_dict(saved)
+    if new and rates:
+        schedule.base_lrs = rates
+    for name, _, own in changed:
+        setattr(schedule, name.rpartition(".")[2], own)

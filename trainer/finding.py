@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitorch.callbacks.checkpoint_files import ENDING
-from minitorch.errors import CheckpointError, TrainerError
+from minitorch.errors import ArgumentError, CheckpointError, TrainerError
 from minitorch.trainer import checkpoint
 from minitorch.trainer.result import Checkpoint
 
@@ -50,16 +50,33 @@ def last(trainer: Status) -> Checkpoint | None:
     return None
 
 
+def check_kind(path: Any) -> None:
+    """Raises unless ckpt_path is None or a path.
+
+    Raises:
+        ArgumentError: It is something else, such as `FitResult.last` of a run without a file.
+    """
+    if path is None or isinstance(path, str | os.PathLike):
+        return
+    raise ArgumentError(
+        'ckpt_path: it is a path, "last", "best" or "auto". Got '
+        f"{type(path).__name__}, which is what result.last and result.best are where a run wrote "
+        "no file. Pass a ModelCheckpoint to the run that is to be continued, or call its "
+        "trainer.save_checkpoint(path), and pass that path."
+    )
+
+
 def named(trainer: Status, path: Any) -> Any:
     """The file that ckpt_path names: a path, "best" or "last"; None for the weights of now.
 
-    "last" is what this Trainer kept last; before its first run, the newest "last*.ckpt" in the
-    folders of its ModelCheckpoints. A `fast_dev_run` keeps no checkpoints: both names mean the
+    "last" is what this Trainer kept last; before its first run, the newest "last*.ckpt" where
+    "auto" looks, too. A `fast_dev_run` keeps no checkpoints: both names mean the
     weights of now.
 
     Raises:
         TrainerError: No callback kept such a checkpoint.
     """
+    check_kind(path)
     if path not in ("best", "last"):
         return path
     if trainer.fast_dev_run:
@@ -67,7 +84,9 @@ def named(trainer: Status, path: Any) -> Any:
     found = best(trainer) if path == "best" else last(trainer)
     if found is not None:
         return found
-    folders = [keeper.dirpath for keeper in trainer.checkpoint_callbacks if keeper.dirpath]
+    placed = [keeper for keeper in trainer.checkpoint_callbacks if keeper.dirpath]
+    folders = [f for keeper in placed for f in (keeper.dirpath, *keeper.search_folders(trainer))]
+    folders = list(dict.fromkeys(map(os.fspath, folders)))
     if path == "last":  # of an earlier process
         files = [file for folder in folders for file in Path(folder).glob("last*.ckpt")]
         if files:

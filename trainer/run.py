@@ -129,11 +129,14 @@ class Run:
         """Everything before the first event of training."""
         trainer, module = self.trainer, self.module
         if trainer.fitted:
+            kept = finding.last(trainer) is not None
+            source = "result.last" if kept else "path"
             raise TrainerError(
                 "Trainer.fit: a Trainer fits once. It stands at epoch "
                 f"{trainer.position.epoch}, update {trainer.position.global_step}. Make a new "
-                "Trainer; to train further give it a larger max_epochs and "
-                "fit(..., ckpt_path=result.last)."
+                "Trainer; to train further "
+                f"{'' if kept else 'save this one with trainer.save_checkpoint(path), '}"
+                f"give the new one a larger max_epochs and fit(..., ckpt_path={source})."
             )
         train = self.attach(train)
         _check_task(module, trainer)
@@ -184,6 +187,7 @@ class Run:
     def _read_start(self, path: Any) -> None:
         """Reads what the fit starts from, if it does not start afresh."""
         trainer, found = self.trainer, None
+        finding.check_kind(path)
         restoring = [cb for cb in trainer.callbacks if cb.restores()]
         if path == "auto" or (path is None and restoring):
             self._may_be_over = True

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minitorch.callbacks.callback import Callback, Order, Touched
+from minitorch.callbacks.core.standstill import Standstill
 from minitorch.callbacks.monitor import Watched
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Schedules(Callback):
 
     def __init__(self) -> None:
         self._places: list[Any] = []
+        self._standstill = Standstill()
 
     @property
     def writes(self) -> Touched:  # type: ignore[override]
@@ -70,17 +72,19 @@ class Schedules(Callback):
     def listens(self, event: str) -> bool:
         if event == "on_after_optimizer_step" and self._trainer is not None:
             return any(config.interval == "step" for config in self._trainer.lr_scheduler_configs)
-        if event in ("on_train_start", "on_train_epoch_start", "on_train_end"):
+        if event == "on_train_end":
             trainer = self._trainer
             return trainer is not None and not trainer.module.automatic_optimization
         return super().listens(event)
 
     def on_train_start(self, trainer: Trainer, module: TaskModule) -> None:
         self._places = [config.scheduler.state_dict() for config in trainer.lr_scheduler_configs]
+        self._standstill.begin(trainer)
 
     def on_train_epoch_start(self, trainer: Trainer, module: TaskModule) -> None:
-        """Manual optimization only: the epoch before is over with all its hooks."""
-        if trainer.position.epoch:
+        """The epoch before is over with all its hooks."""
+        self._standstill.begin(trainer)
+        if trainer.position.epoch and not module.automatic_optimization:
             self._check_moved(trainer)
 
     def on_train_end(self, trainer: Trainer, module: TaskModule) -> None:
@@ -111,8 +115,10 @@ class Schedules(Callback):
                 continue
             if config.interval == "step" and not count % config.frequency:
                 self.move(trainer, module, config)
+                self._standstill.look(config.scheduler.optimizer)
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
+        self._standstill.end(trainer)
         for config in trainer.lr_scheduler_configs:
             used = config.reduce_on_plateau and module.automatic_optimization
             if used and config.strict and trainer.metrics_complete:

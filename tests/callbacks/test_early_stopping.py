@@ -16,6 +16,7 @@ from scripted_tasks import Linear, Scripted, fit, loader, quiet
 from minitorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, Order
 from minitorch.errors import ArgumentError, TrainerError
 from minitorch.io import load_tree
+from minitorch.trainer import Trainer
 
 NAN, INF = math.nan, math.inf
 
@@ -178,6 +179,18 @@ def test_verbose_prints_improvements(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == (
         "EarlyStopping: val/score improved to 2\nEarlyStopping: val/score improved from 2 to 1\n"
     )
+
+
+@pytest.mark.parametrize("bar", [True, False])
+def test_the_end_is_told_once_where_there_is_a_bar(
+    bar: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = EarlyStopping("val/score", mode="min", patience=1)
+    trainer = Trainer(max_epochs=5, callbacks=stop, enable_progress_bar=bar, logger=False)
+    trainer.fit(Scripted([2, 2]), loader(), loader(1))
+    told = "did not improve for 1 values in a row (best 2). Training ends in epoch 1."
+    captured = capsys.readouterr()
+    assert (captured.out + captured.err).count(told) == bar
 
 
 def test_object_starts_afresh_in_another_fit() -> None:

@@ -139,6 +139,30 @@ def test_auto_looks_into_earlier_versions_of_the_logger(tmp_path: Path, capsys: 
     assert "version_0" in capsys.readouterr().out.splitlines()[-1]
 
 
+def test_last_looks_into_earlier_versions_of_the_logger(tmp_path: Path) -> None:
+    def keep() -> ModelCheckpoint:
+        return ModelCheckpoint(save_last=True)
+
+    fit(Scripted([1]), keep(), max_epochs=1, logger=CSVLogger(tmp_path))
+    result = run(Scripted([1]), keep(), logger=CSVLogger(tmp_path), ckpt="last")
+    assert (result.epochs, result.global_step) == (4, 16)
+    assert "version_1" in str(result.last)
+
+
+@pytest.mark.parametrize("update", [2, 5])
+def test_an_end_before_the_first_validation_is_no_lack_of_values(
+    update: int, tmp_path: Path
+) -> None:
+    class Interrupt(Callback):
+        def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
+            if trainer.global_step == update:
+                signal.raise_signal(signal.SIGINT)
+
+    keep = ModelCheckpoint(tmp_path, monitor="val/score", mode="min")
+    result = run(Scripted([1]), keep, Interrupt(), num_sanity_val_steps=0)
+    assert (result.status, result.global_step) == ("interrupted", update)
+
+
 def test_last_is_the_newest_of_several_runs(tmp_path: Path) -> None:
     def keep() -> ModelCheckpoint:
         return ModelCheckpoint(tmp_path, "{epoch}", save_last=True)

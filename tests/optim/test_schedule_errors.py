@@ -63,6 +63,15 @@ def step_lr(o: Any) -> Any:
     return lr_scheduler.StepLR(o, 3)
 
 
+def steps_after_a_cycle() -> None:
+    optimizer = optim.SGD(parameters(arrays([(2,)])), 0.1, momentum=0.9)
+    schedule = lr_scheduler.OneCycleLR(optimizer, 0.1, 5)
+    for _ in range(5):
+        optimizer.step()
+        schedule.step()
+    schedule.step()
+
+
 PROGRAMS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no optimizer": (
         lambda: lr_scheduler.StepLR(3, 1),
@@ -243,6 +252,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         mt.ArgumentError,
         r"made for 2 groups, the optimizer has 3 now.*after add_param_group\(\)",
     ),
+    "after the cycle": (steps_after_a_cycle, mt.ArgumentError, r"Got step 6 of 5\. Make it as"),
     "group added to a cycle": (
         group_added("OneCycleLR", 0.1, 5),
         mt.ArgumentError,

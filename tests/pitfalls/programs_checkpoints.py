@@ -248,6 +248,27 @@ def _(tmp_path: Path) -> None:
     quiet(max_epochs=2).fit(Sized(4), loader(shuffle=True), ckpt_path=path)
 
 
+class Ends(Regression):
+    """A schedule as long as the run, whose rate is 0 at the end."""
+
+    def configure_optimizers(self) -> Any:
+        optimizer = mt.optim.SGD(self.parameters(), lr=0.05)
+        schedule = lr_scheduler.CosineAnnealingLR(optimizer, T_max=self.trainer.max_epochs)
+        return [optimizer], [schedule]
+
+
+@error(
+    "resume-overrides-or-loses-hyperparameters",
+    r'CosineAnnealingLR.T_max: 3 in the checkpoint, 6 now. Pass hparams="new"',
+    "a longer schedule",
+)
+def _(tmp_path: Path) -> None:
+    trainer = quiet(max_epochs=3)
+    trainer.fit(Ends(), loader())
+    trainer.save_checkpoint(tmp_path / "end.ckpt")
+    fit(Ends(), max_epochs=6, ckpt_path=tmp_path / "end.ckpt")
+
+
 @good("resume-overrides-or-loses-hyperparameters")
 def _(tmp_path: Path) -> None:
     path = cut(Momentum(), tmp_path)

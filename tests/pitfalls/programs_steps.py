@@ -243,9 +243,15 @@ def _() -> None:
     fit(Task())
 
 
+@warns("update-had-no-effect", r"SGD with lr=0 in all groups through epoch 0", "rate 0")
+def _() -> None:
+    fit(Regression(lr=0.0), max_epochs=2)
+
+
 @good("update-had-no-effect")
 def _() -> None:
-    fit(Regression(lr=0.0))
+    with mt.intended("update-had-no-effect"):
+        fit(Regression(lr=0.0))
     fit(Manual())
 
 

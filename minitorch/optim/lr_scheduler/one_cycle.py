@@ -19,7 +19,7 @@ _OUT = ("initial_lr", "min_lr", "max_momentum", "max_momentum")
 class OneCycleLR(LRScheduler):
     """Up from `max_lr/div_factor` to `max_lr`, then down far below; momentum the other way round.
 
-    After `total_steps` the last rate stays; PyTorch raises there.
+    At `total_steps` the last rate stays; a further step raises.
 
     Args:
         optimizer: Its groups get the rates.
@@ -38,8 +38,8 @@ class OneCycleLR(LRScheduler):
         last_epoch: As in `LRScheduler`.
 
     Raises:
-        ArgumentError: The length is not given, an option is out of range, or the optimizer has no
-            momentum to cycle.
+        ArgumentError: The length is not given, an option is out of range, the optimizer has no
+            momentum to cycle, or a step comes after `total_steps`.
 
     Source: Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates,
     Smith and Topin, 2018.
@@ -123,6 +123,12 @@ class OneCycleLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch > 0:
             self._check_groups(len(self.base_lrs))
+        if self.last_epoch > self.total_steps:
+            raise ArgumentError(
+                f"OneCycleLR: the cycle is over after total_steps. Got step {self.last_epoch} of "
+                f"{self.total_steps}. Make it as long as the run; in a Trainer with "
+                "self.trainer.estimated_stepping_batches."
+            )
         step = min(self.last_epoch, self.total_steps - 1)
         (low, high, m_low, m_high), part = self._phase(step)
         rates = []

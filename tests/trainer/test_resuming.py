@@ -131,3 +131,19 @@ def test_hyper_parameters_of_data_are_compared_too(tmp_path: Path) -> None:
     path = begun(Regression(), tmp_path / "x.ckpt", datamodule=Data(4))
     with pytest.raises(TrainerError, match="size: 4 in the checkpoint, 6 now"):
         quiet(max_epochs=2).fit(Regression(), datamodule=Data(6), ckpt_path=path)
+
+
+def test_a_trainer_that_kept_a_file_says_so(tmp_path: Any) -> None:
+    trainer = quiet(max_epochs=1, callbacks=ModelCheckpoint(tmp_path))
+    trainer.fit(Regression(), loader())
+    with pytest.raises(
+        TrainerError, match=r"larger max_epochs and fit\(..., ckpt_path=result.last"
+    ):
+        trainer.fit(Regression(), loader())
+
+
+@pytest.mark.parametrize("entry", ["fit", "validate"])
+def test_a_module_is_no_checkpoint(entry: str) -> None:
+    task = Regression()
+    with pytest.raises(mt.ArgumentError, match=r"Got Regression.*save_checkpoint\(path\)"):
+        getattr(quiet(max_epochs=1), entry)(task, loader(), ckpt_path=task)

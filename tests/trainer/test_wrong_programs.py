@@ -409,22 +409,6 @@ def test_a_trainer_fits_once() -> None:
         trainer.fit(Regression(), loader())
 
 
-def test_a_trainer_that_kept_a_file_says_so(tmp_path: Any) -> None:
-    trainer = quiet(max_epochs=1, callbacks=ModelCheckpoint(tmp_path))
-    trainer.fit(Regression(), loader())
-    with pytest.raises(
-        TrainerError, match=r"larger max_epochs and fit\(..., ckpt_path=result.last"
-    ):
-        trainer.fit(Regression(), loader())
-
-
-@pytest.mark.parametrize("entry", ["fit", "validate"])
-def test_a_module_is_no_checkpoint(entry: str) -> None:
-    task = Regression()
-    with pytest.raises(mt.ArgumentError, match=r"Got Regression.*save_checkpoint\(path\)"):
-        getattr(quiet(max_epochs=1), entry)(task, loader(), ckpt_path=task)
-
-
 def test_a_fit_refused_by_its_arguments_may_be_tried_again() -> None:
     trainer = quiet(max_epochs=1)
     with pytest.raises(DataError):

@@ -218,7 +218,8 @@ class Metric:
                     f"Got {type(other).__name__} with {other._options()} for {self._options()}."
                 )
         if type(self)._contribution is Metric._contribution:
-            return self._merge_states([one for one in (self, *others) if one.updates])
+            everyone: list[Metric] = [self, *others]
+            return self._merge_states([one for one in everyone if one.updates])
         for other in others:
             if other.updates:
                 theirs = _on_host(other._state)

@@ -77,7 +77,7 @@ def _copied(data: Any, dtype: Any) -> Any:
         data = data._array
     if backend.is_array(data) or isinstance(data, np.generic):
         dtypes.of(data.dtype)
-        if type(data) is not np.ndarray and backend.is_array(data):
+        if not isinstance(data, np.ndarray | np.generic):
             return data.astype(wanted or data.dtype, copy=True)
         return np.array(data, dtype=wanted, copy=True, order="C", subok=False)
     if hasattr(data, "__array__") and not isinstance(data, list | tuple):

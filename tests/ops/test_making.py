@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minitorch as mt
@@ -20,6 +22,14 @@ def test_memory() -> None:
     assert x.as_strided((2, 2), (1, 3)).tolist() == [[0, 3], [1, 4]]
     x.as_strided((2,), (4,)).zero_()
     assert x.tolist() == [[0, 1, 2], [3, 0, 5]]
+
+
+def test_kinds_of_arrays_become_plain_ones(tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "numbers", np.float32, "w+", shape=(2, 3))
+    for array in (mapped, np.ones((2, 3)).view(np.matrix), np.ma.ones((2, 3))):
+        for x in (mt.from_numpy(array), mt.tensor(array), mt.tensor(array, dtype=mt.float64)):
+            assert type(x.numpy()) is np.ndarray
+            assert x.tolist() == array.tolist()
 
 
 def test_formats_and_layouts_are_accepted() -> None:

@@ -49,9 +49,11 @@ def work_ahead() -> None:
 
 
 def _listen(names: queue.Queue[str]) -> None:
-    for line in sys.stdin:
-        names.put(line.strip())
-    os._exit(0)  # the other process has ended
+    try:
+        for line in sys.stdin:
+            names.put(line.strip())
+    finally:
+        os._exit(0)  # the other process has ended, or cannot be heard
 
 
 def _compile(names: queue.Queue[str], asked: set[str]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -58,6 +59,9 @@ def claim(folder: str | os.PathLike[str], name: str, wait: bool = True) -> Itera
     try:
         yield _lock(file, time.monotonic() + (LONGEST if wait else 0)) or wait
     finally:
+        # Closing is not enough: a process that was forked meanwhile has the file too.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 
@@ -109,7 +113,8 @@ def begin(threads: int | None, cache: str) -> None:
         except OSError:
             break
         _processes.append(process)
-        threading.Thread(target=process.wait, name="minitorch-ahead", daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # no thread may start, as when Python ends
+            threading.Thread(target=process.wait, name="minitorch-ahead", daemon=True).start()
     atexit.register(_end, os.getpid())
     tell(*sorted(made))
 
@@ -136,9 +141,21 @@ def tell(*names: str) -> None:
     """The other processes shall compile what goes with these layers, or bodies, too."""
     for process in list(_processes):
         try:
-            os.write(process.stdin.fileno(), "".join(f"{name}\n" for name in names).encode())
-        except OSError:  # it has ended
-            _processes.remove(process)
+            _write(process.stdin.fileno(), "".join(f"{name}\n" for name in names).encode())
+        except (OSError, ValueError):  # it has ended, or this process does
+            with contextlib.suppress(ValueError):
+                _processes.remove(process)
+
+
+def _write(file: int, text: bytes) -> None:
+    """Writes to a pipe; where nobody reads it, SIGPIPE would end programs that do not ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        os.write(file, text)
+    finally:
+        if signal.SIGPIPE not in before and signal.SIGPIPE in signal.sigpending():
+            signal.sigwait({signal.SIGPIPE})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(owner: int) -> None:

@@ -30,6 +30,7 @@ LEAST = 1 << 11
 _KEPT_SECONDS = 60 * 24 * 3600
 
 _loaded: dict[str, ModuleType | None] = {}
+_importing = threading.RLock()  # by one thread: others would see half of numba
 _reentrant = False  # several threads can call kernels at once
 _forked = False  # this process was forked after its parent had compiled kernels
 
@@ -52,8 +53,10 @@ def load(family: str) -> ModuleType | None:
     if module is None:
         if family in _loaded:
             return None
-        with unobserved():
-            module = _loaded[family] = _import(family)
+        with _importing, unobserved():
+            if family not in _loaded:
+                _loaded[family] = _import(family)
+            module = _loaded[family]
         if module is None:
             return None
     threads.apply()
@@ -137,9 +140,8 @@ def own_cache() -> Iterator[None]:
 
 def cache_folder() -> str:
     """Where compiled kernels of these sources are kept."""
-    numba: Any = sys.modules.get("numba")
-    root = numba.config.CACHE_DIR if numba else os.environ.get("NUMBA_CACHE_DIR")
-    root = root or _users_folder()
+    config = getattr(sys.modules.get("numba"), "config", None)  # another thread may import it now
+    root = getattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR")) or _users_folder()
     return root if os.path.basename(root) == _version() else os.path.join(root, _version())
 
 
@@ -192,7 +194,8 @@ def _has_layer(name: str) -> bool:
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _importing
+    _importing = threading.RLock()
     _forked = any(module is not None for module in _loaded.values())
 
 

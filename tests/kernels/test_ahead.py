@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import queue
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,20 @@ def test_where_no_file_can_be_made_nothing_is_claimed(tmp_path: Path) -> None:
     with ahead.claim(tmp_path / "file", "a") as a, ahead.claim(tmp_path / "file", "a") as b:
         assert a
         assert b
+
+
+def test_a_claim_ends_though_a_process_was_forked_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[int] = []  # as a forked process has them
+    lock = ahead._lock
+    monkeypatch.setattr(ahead, "_lock", lambda f, end: copies.append(os.dup(f)) or lock(f, end))
+    with ahead.claim(tmp_path, "body"):
+        pass
+    with ahead.claim(tmp_path, "body", wait=False) as again:
+        assert again
+    for file in copies:
+        os.close(file)
 
 
 class _Process:
@@ -121,6 +136,34 @@ def test_a_process_that_has_ended_is_told_nothing_more(monkeypatch: pytest.Monke
     ahead.tell("Linear")
     assert ahead._processes == []
     process.stdin.close()
+
+
+def test_no_signal_ends_a_program_that_leaves_broken_pipes_to_the_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = type("Ended", (), {"stdin": io.FileIO(write, "w")})()
+    monkeypatch.setattr(ahead, "_processes", [process])
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        ahead.tell("Linear")
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+    assert ahead._processes == []
+    assert signal.SIGPIPE not in signal.sigpending()
+    process.stdin.close()
+
+
+def test_no_thread_need_start(
+    started: list[_Process], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: Any) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(ahead.threading.Thread, "start", start)
+    ahead.begin(2, str(tmp_path))
+    assert len(started) == 1
 
 
 def test_layers_and_optimizers_that_are_made_are_known() -> None:
@@ -222,6 +265,18 @@ def test_a_process_compiles_ahead_what_it_is_told(tmp_path: Path) -> None:
     done = _run(WORK, tmp_path)
     assert done.returncode == 0, done.stderr
     assert {p.name.split("-")[0] for p in tmp_path.rglob("*.nbi")} == {"optim.sgd"}
+
+
+def test_a_process_that_cannot_understand_ends(tmp_path: Path) -> None:
+    program = "from minitorch.kernels.__main__ import main; main(['--ahead'])"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=environment) as process:
+        assert process.stdin is not None
+        process.stdin.write("Größe\n".encode())
+        process.stdin.flush()
+        assert process.wait(60) == 0
 
 
 def test_a_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:

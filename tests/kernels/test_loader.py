@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,30 @@ def _run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | environment,
         check=False,
     )
+
+
+def test_one_thread_at_a_time_imports_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    others: list[bool] = []
+
+    def imported(family: str) -> None:
+        thread = threading.Thread(
+            target=lambda: others.append(loader._importing.acquire(blocking=False))
+        )
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(loader, "_loaded", {})
+    monkeypatch.setattr(loader, "_import", imported)
+    assert load("special") is None
+    assert others == [False]
+
+
+def test_the_cache_folder_is_known_while_numba_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", ModuleType("numba"))  # the beginning of it
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert Path(loader.cache_folder()).parent == tmp_path
 
 
 def test_kernels_can_be_switched_off() -> None:

@@ -81,11 +81,14 @@ def _note(seconds: float) -> None:
     _seconds += seconds
     if not _noted and _seconds > NOTED_SECONDS:
         _noted = True
-        print(
-            "minitorch: compiling kernels for this machine, once. "
-            "`python -m minitorch.kernels --build` compiles those of common layers ahead.",
-            file=sys.stderr,
-        )
+        if sys.stderr is None:  # closed; `print` would take the standard output instead
+            return
+        with contextlib.suppress(OSError, ValueError):
+            print(
+                "minitorch: compiling kernels for this machine, once. "
+                "`python -m minitorch.kernels --build` compiles those of common layers ahead.",
+                file=sys.stderr,
+            )
 
 
 @contextlib.contextmanager

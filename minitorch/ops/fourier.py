@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import backend, dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, describe
 from . import creation, primitive, shape
@@ -121,7 +123,7 @@ def _axes_and_sizes(
 ) -> tuple[tuple[int, ...], list[int]]:
     """The axes, and their lengths before the transform (-1: as they are)."""
     s = [s] if isinstance(s, int) else s
-    dim = [dim] if isinstance(dim, int) else dim
+    dim = [dim] if isinstance(dim, int | np.integer) else dim
     if dim is None:
         dim = range(x.ndim - len(s), x.ndim) if s is not None else default(x.ndim)
     axes = tuple(shape.axis_of(name, x.ndim, d) for d in dim)
@@ -323,7 +325,7 @@ def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
 
 def _shifted(name: str, input: Any, dim: Any, amount: Any) -> Any:
     dims: Sequence[int] = (
-        range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+        range(input.ndim) if dim is None else [dim] if isinstance(dim, int | np.integer) else dim
     )
     axes = [shape.axis_of(name, input.ndim, d) for d in dims]
     if not axes:

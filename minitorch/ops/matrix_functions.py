@@ -134,7 +134,7 @@ def norm(
                 "Name the axes."
             )
         return matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype)
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = (dim,) if isinstance(dim, int | np.integer) else tuple(dim)
     if len(dims) == 2:
         return matrix_norm(A, ord, dims, keepdim, dtype=dtype)
     if isinstance(ord, str):

@@ -29,7 +29,7 @@ def axes_of(name: str, ndim: int, dim: Dim) -> tuple[int, ...]:
     """
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return tuple(range(ndim))
-    given = (dim,) if isinstance(dim, int) else tuple(dim)
+    given = (dim,) if isinstance(dim, int | np.integer) else tuple(dim)
     out = tuple(shape.axis_of(name, ndim, d) for d in given)
     if len(set(out)) != len(out):
         raise ShapeError(f"{name}: an axis may be named once. Got dim={dim} for {ndim} axes.")

@@ -182,7 +182,7 @@ def squeeze(input: Any, dim: int | Sequence[int] | None = None, **names: Any) ->
     shape = shape_of(input)
     if dim is None:
         return reshape(input, tuple(n for n in shape if n != 1))
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = (dim,) if isinstance(dim, int | np.integer) else tuple(dim)
     axes = {axis_of("squeeze", len(shape), d) for d in dims}
     return reshape(input, tuple(n for i, n in enumerate(shape) if i not in axes or n != 1))
 
@@ -416,11 +416,11 @@ def flip(input: Any, *args: Any, dims: Any = None) -> Any:
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Shifts along axes; what leaves at one end comes in at the other."""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    shifts = (shifts,) if isinstance(shifts, int | np.integer) else tuple(shifts)
     if dims is None:
         shape = shape_of(input)
         return reshape(_ROLL(reshape(input, (math.prod(shape),)), shifts=shifts, dims=(0,)), shape)
-    given = (dims,) if isinstance(dims, int) else tuple(dims)
+    given = (dims,) if isinstance(dims, int | np.integer) else tuple(dims)
     if len(given) != len(shifts):
         raise ArgumentError(f"roll: one axis per shift is needed. Got {shifts} and {given}.")
     ndim = len(shape_of(input))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,22 @@ def test_functions_in_place() -> None:
     assert mt.zero_(x).tolist() == [0.0, 0.0]
     with pytest.raises(AttributeError, match="no attribute 'nope_'"):
         _ = mt.ops.forms.nope_
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, d: x.sum(d),
+        lambda x, d: x.amax(d),
+        lambda x, d: x.var(d),
+        lambda x, d: x.squeeze(d),
+        lambda x, d: x.roll(d, d),
+        lambda x, d: x.argmax(d),
+        lambda x, d: mt.linalg.norm(x, dim=d),
+        lambda x, d: mt.fft.fftn(x, dim=d).abs(),
+        lambda x, d: mt.fft.fftshift(x, d),
+    ],
+)
+def test_axes_are_numpy_numbers_too(f: Callable[[mt.Tensor, Any], mt.Tensor]) -> None:
+    x = mt.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(f(x, np.int64(1)).numpy(), f(x, 1).numpy())

@@ -105,7 +105,10 @@ def begin(threads: int | None, cache: str) -> None:
     command = [sys.executable, "-P", "-m", "minitorch.kernels", "--ahead"]
     options: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
     options |= {"stdin": subprocess.PIPE}
+    # This package may be importable here only because the program lies beside it.
+    places = (os.environ.get("PYTHONPATH"), str(Path(__file__).parents[2]))
     options["env"] = os.environ | {_SWITCH: "off", "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    options["env"]["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     for _ in range(count):
         try:
             # A session of its own: Ctrl-C is for this process, whose end is also theirs.

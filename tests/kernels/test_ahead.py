@@ -279,6 +279,16 @@ def test_a_process_that_cannot_understand_ends(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+def test_processes_find_the_package_where_this_one_has_it(
+    started: list[_Process], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    ahead.begin(2, str(tmp_path))
+    first, last = started[0].options["env"]["PYTHONPATH"].split(os.pathsep)
+    assert first == "mine"
+    assert (Path(last) / "minitorch" / "kernels" / "ahead.py").samefile(ahead.__file__)
+
+
 def test_a_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
     done = _run("from minitorch.kernels.__main__ import main; main(['--ahead'])", tmp_path, "")
     assert done.returncode == 0, done.stderr

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.accumulation import sum_to
+from ..autograd.accumulation import grow, sum_to
 from ..kernels import load
 from ..ops.elementwise import DIV
 from ..ops.families import Binary, Comparison, Unary
 from ..ops.primitive import Op
 from ..ops.reduction import LONG, added_one_by_one, mean_arrays, sum_arrays
 from .compare import alike
-from .gradient import grown
 from .lowering import Lowered, lies_in_rows, plan_of
 from .program import makes, reads
 from .symbols import APPROXIMATE, Expression, Opaque, Symbol, constant, source, symbol, traced
@@ -181,7 +180,7 @@ class Segment:
         if x.shape != out.shape or np.dtype(x.dtype) != out.dtype:
             return None
         self.expressions[call.outs.slot] = x
-        if call.body is not grown:  # which changes what it would be computed from again
+        if call.body is not grow:  # which changes what it would be computed from again
             self.cheap.add(call.outs.slot)
         found = Lowered(x)
         return found if found.steps else None  # a view sees what is written later, so it stays one

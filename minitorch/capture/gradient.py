@@ -77,15 +77,15 @@ class RecordedPass(StandingPass):
     def plus(self, a: Any, b: Any, fresh: bool = False) -> Any:
         """The sum of two gradients."""
         args = (self._encoded(a), self._encoded(b))
-        out = plus(a, b)
-        self._note(plus, args, {}, out, op=ADD)
+        out = added(a, b)
+        self._note(added, args, {}, out, op=ADD)
         return out
 
     def grown(self, total: Any, g: Any) -> Any:
         """`total` after `g` was added to it, in place when it is replayed: nobody else holds it."""
         args = (self._encoded(total), self._encoded(g))
         out = np.asarray(total + g)
-        self._note(grown, args, {}, out, op=ADD)
+        self._note(grow, args, {}, out, op=ADD)
         return out
 
     def assembled(self, parts: Parts) -> Any:
@@ -166,16 +166,6 @@ class RecordedPass(StandingPass):
         if not isinstance(value, _ARRAYS) or self.tape.known(value) is not None:
             return None
         return self.tape.bind(value)
-
-
-def plus(a: Any, b: Any) -> Any:
-    """The sum of two gradients."""
-    return added(a, b)
-
-
-def grown(total: Any, g: Any) -> Any:
-    """`total` with `g` added to it in place."""
-    return grow(total, g)
 
 
 def _by_node(rule: Any, held: Any, params: Any, g: Any, saved: Any) -> Any:

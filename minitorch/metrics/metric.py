@@ -111,7 +111,7 @@ class Metric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Takes in a batch and gives the value of this batch alone; arguments as in `update`."""
-        if type(self).update is Metric.update:
+        if self._replaces():
             return self._call_on(*args, **kwargs)
         one = self._copy()
         one.reset()
@@ -171,6 +171,10 @@ class Metric:
         """Whether updates replace the state and never write into it."""
         return type(self).update is Metric.update
 
+    def _keeps_attributes(self) -> bool:
+        """Whether its batches are kept in attributes, not in what `_contribution` gives."""
+        return type(self)._contribution is Metric._contribution
+
     def reset(self) -> None:
         """Forgets all batches.
 
@@ -192,7 +196,7 @@ class Metric:
         """The attributes that an overridden `update` may change, as far as a file can hold them."""
         if self._defaults:
             return list(self._defaults)
-        if type(self)._contribution is not Metric._contribution:
+        if not self._keeps_attributes():
             return []
         return [k for k, v in vars(self).items() if k not in _BASE and states.can_be_saved(v)]
 
@@ -217,7 +221,7 @@ class Metric:
                     f"{type(self).__name__}.merge: metrics must be of one kind with equal options. "
                     f"Got {type(other).__name__} with {other._options()} for {self._options()}."
                 )
-        if type(self)._contribution is Metric._contribution:
+        if self._keeps_attributes():
             everyone: list[Metric] = [self, *others]
             return self._merge_states([one for one in everyone if one.updates])
         for other in others:
@@ -245,7 +249,7 @@ class Metric:
 
     def _options(self) -> dict[str, Any]:
         skipped = {*_BASE, *self._defaults}
-        if type(self)._contribution is Metric._contribution:
+        if self._keeps_attributes():
             skipped |= {k for k, v in vars(self).items() if not isinstance(v, _SIMPLE)}
         return {k: v for k, v in vars(self).items() if k not in skipped}
 
@@ -273,7 +277,7 @@ class Metric:
             )
         self._state, self.batch_value = {}, None
         self.updates = state_dict["updates"]
-        own = type(self)._contribution is Metric._contribution
+        own = self._keeps_attributes()
         for key, value in state_dict["state"].items():
             if own:
                 setattr(self, key, states.copied(value))

@@ -18,7 +18,6 @@ _LEAST_RESULTS = 1024
 _NARROW, _WIDE = 128, 1024  # lines that are too short for loops; what several of them are read as
 _MOST_LINES, _LEAST_LINE = 32, 256  # between which places of extrema are looked for line by line
 
-
 _UFUNCS = {"max": np.maximum, "min": np.minimum, "argmax": np.maximum, "argmin": np.minimum}
 
 

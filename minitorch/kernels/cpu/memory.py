@@ -1,6 +1,7 @@
-"""Copies and zeros of contiguous numbers, as calls of the C library, and where arrays lie.
+"""Memory in bodies: where arrays lie, room of a call, copies and zeros, a count of all threads.
 
-A loop would be compiled to several hundred instructions for each place where it stands.
+Copies and zeros are calls of the C library: a loop would be compiled to several hundred
+instructions for each place where it stands.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import ctypes
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from .instructions import INT64, address_of
+from .instructions import FLOAT, INT64, address_of
 from .kernel import intrinsic
 
 # An array keeps the address of its numbers behind what all objects begin with (NumPy's C API,
@@ -42,6 +44,20 @@ def address(typing_context, array):  # type: ignore[no-untyped-def]
         return builder.load(builder.inttoptr(place, INT64.as_pointer()))
 
     return types.int64(types.int64), code
+
+
+def stack(numbers: int) -> Any:
+    """A function that gives the address of so many float32, which last until its caller returns."""
+
+    def memory(context):  # type: ignore[no-untyped-def]
+        def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            with builder.goto_entry_block():
+                room = builder.alloca(ir.ArrayType(FLOAT, numbers))
+            return builder.ptrtoint(room, INT64)
+
+        return types.int64(), code
+
+    return intrinsic(memory)
 
 
 def _bytes(context: Any, builder: Any, kind: Any, count: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import threads
 from .kernel import inlined, kernel
-from .memory import address
+from .memory import address, stack
 from .vector import (
     COLUMNS,
     FETCHED,
@@ -31,7 +31,6 @@ from .vector import (
     fetch_lines,
     multiply_four,
     multiply_six,
-    stack,
     sum_lines,
     sum_wide_lines,
     turn_lines,

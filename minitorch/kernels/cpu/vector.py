@@ -421,17 +421,3 @@ def sum_wide_lines(context, source, step, count, out):  # type: ignore[no-untype
         return context.get_dummy_value()
 
     return signature, code
-
-
-def stack(numbers: int) -> Any:
-    """A function that gives the address of memory, until its caller returns."""
-
-    def memory(context):  # type: ignore[no-untyped-def]
-        def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            with builder.goto_entry_block():
-                room = builder.alloca(ir.ArrayType(FLOAT, numbers))
-            return builder.ptrtoint(room, INT64)
-
-        return types.int64(), code
-
-    return intrinsic(memory)

@@ -324,9 +324,9 @@ def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
 
 
 def _shifted(name: str, input: Any, dim: Any, amount: Any) -> Any:
-    dims: Sequence[int] = (
-        range(input.ndim) if dim is None else [dim] if isinstance(dim, int | np.integer) else dim
-    )
+    dims: Sequence[int] = range(input.ndim) if dim is None else dim
+    if isinstance(dim, int | np.integer):
+        dims = [int(dim)]
     axes = [shape.axis_of(name, input.ndim, d) for d in dims]
     if not axes:
         return input.clone()

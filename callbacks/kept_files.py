@@ -235,7 +235,3 @@ class KeptFiles:
             return None
         here = os.path.join(self.folder, os.path.basename(path))
         return next((place for place in (path, here) if os.path.exists(place)), None)
-
-
-def _nothing() -> None:
-    """Has no file to name again or to remove."""

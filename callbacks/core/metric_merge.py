@@ -83,12 +83,10 @@ def _join_measured(name: str, mine: Metric | None, parts: list[dict[str, Any]]) 
             f"log({name!r}): every process logs results of the metric, or none does. Got some "
             "from others only. Log it in every batch."
         )
-    joined = None
-    for state in states:
-        one = copy.copy(mine.measured)
+    first, *others = (copy.copy(mine.measured) for _ in states)
+    for one, state in zip((first, *others), states, strict=True):
         one.load_state_dict(state)
-        joined = one if joined is None else joined.merge(one)
-    return joined
+    return first.merge(*others)
 
 
 def _join_objects(mine: Any, parts: list[dict[str, Any] | None]) -> None:

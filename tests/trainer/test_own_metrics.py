@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from toy_tasks import Regression, fit, loader, quiet
 
 import minitorch as mt
 from minitorch.callbacks import EarlyStopping
+from minitorch.callbacks.core import metric_merge
 from minitorch.metrics import Metric
 
 
@@ -118,3 +120,29 @@ def test_what_is_taken_back_leaves_the_metric(kind: str) -> None:
 
     (_, value), *_ = fit(Twice(kind), data(), max_epochs=1).history["c"]
     assert value == pytest.approx(WHOLE, rel=1e-6)
+
+
+class Spread(Metric):
+    """A state whose parts of several processes do not become one pair by pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("value", 0.0, lambda values: values.amax() - values.amin())
+
+    def update(self, value: float) -> None:
+        self.value = value
+
+    def compute(self) -> float:
+        return self.value
+
+
+def test_results_of_several_processes_become_one_at_once() -> None:
+    parts = []
+    for value in (1.0, 5.0, 2.0):
+        one = Spread()
+        one.update(value)
+        parts.append({"waiting": {"state": one.state_dict()}})
+    mine: Any = SimpleNamespace(measured=Spread())
+    joined = metric_merge._join_measured("spread", mine, parts)
+    assert joined.compute() == 4.0
+    assert joined.updates == 3

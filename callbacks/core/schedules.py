@@ -115,7 +115,7 @@ class Schedules(Callback):
                 continue
             if config.interval == "step" and not count % config.frequency:
                 self.move(trainer, module, config)
-                self._standstill.look(config.scheduler.optimizer)
+                self._standstill.look(optimizer)
 
     def on_train_epoch_end(self, trainer: Trainer, module: TaskModule) -> None:
         self._standstill.end(trainer)

@@ -37,7 +37,7 @@ class Standstill:
             if optimizer.updates == before or any(_rates(optimizer)):
                 continue
             of = [c.scheduler for c in trainer.lr_scheduler_configs]
-            moved = [type(s).__name__ for s in of if s.optimizer is optimizer]
+            moved = [type(s).__name__ for s in of if getattr(s, "optimizer", None) is optimizer]
             trainer.checks.warn(
                 _CHECK,
                 "configure_optimizers: updates with learning rate 0 change nothing. Got "

@@ -217,9 +217,8 @@ except ImportError as error:
     assert "Rename that folder" in told
 
 
-def test_environments_of_make_find_the_package_before_a_folder(tmp_path: Path) -> None:
+def test_a_folder_does_not_hide_what_lies_on_the_path(tmp_path: Path) -> None:
     (tmp_path / "minitorch").mkdir()
-    first = (ROOT / "scripts" / "minitorch-first.pth").read_text()
-    assert first.startswith("import ")
-    assert first.count("\n") == 1  # each line is a program of its own
-    run(f"{first}from minitorch import Tensor", tmp_path)
+    assert 'pwd >"$(' in (ROOT / "scripts" / "env").read_text()  # puts the clone on the path
+    code = f"import sys; sys.path.append({str(ROOT)!r})\n"
+    run(f"{code}from minitorch import Tensor, trainer, callbacks", tmp_path)

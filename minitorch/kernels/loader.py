@@ -178,8 +178,8 @@ def begin_ahead() -> None:
 def _version() -> str:
     """A name for what the sources of the kernels are, and of the plans whose sizes they hold."""
     here, sources = os.path.dirname(__file__), hashlib.sha256()
-    for folder in (here, os.path.join(here, "cpu")):
-        for name in sorted(name for name in os.listdir(folder) if name.endswith(".py")):
+    for folder, end in ((here, "_plan.py"), (os.path.join(here, "cpu"), ".py")):
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(end)):
             with open(os.path.join(folder, name), "rb") as file:
                 sources.update(file.read())
     return sources.hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Times single calls and imports: `python calls.py LIBRARY ops|imports` prints one line of JSON."""
+"""Times calls, imports, batches: `python calls.py LIBRARY ops|imports|loader` prints JSON."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-CALLS, ROUNDS = 2000, 15
+CALLS, ROUNDS, PASSES = 2000, 15, 3
 MODULES = {
     "minitorch": ("numpy", "minitorch", "minitorch.trainer"),
     "torch": ("numpy", "torch", "pytorch_lightning"),
@@ -55,5 +55,30 @@ def imports(library: str) -> dict[str, float]:
     return dict(zip(names, map(seconds, MODULES[library]), strict=True))
 
 
+def loader(library: str) -> dict[str, float]:
+    """Microseconds until the next batch of arrays in memory."""
+    m = importlib.import_module(library)
+    data = importlib.import_module(f"{library}.utils.data")
+
+    def per_batch(rows: int, width: int, **options: Any) -> float:
+        samples = data.TensorDataset(m.randn(20000, width), m.arange(20000) % 10)
+        batches = data.DataLoader(samples, batch_size=rows, **options)
+        laps = []
+        for _ in range(PASSES):
+            source = iter(batches)
+            for _ in range(len(batches)):
+                start = time.perf_counter()
+                next(source)
+                laps.append(time.perf_counter() - start)
+        return statistics.median(laps) * 1e6
+
+    found = {}
+    for rows, width in ((32, 20), (64, 784)):
+        found[f"{rows}×{width}_us"] = per_batch(rows, width)
+        found[f"{rows}×{width}_shuffled_us"] = per_batch(rows, width, shuffle=True)
+    return found
+
+
 if __name__ == "__main__":
-    print(json.dumps({"ops": ops, "imports": imports}[sys.argv[2]](sys.argv[1])))
+    kinds = {"ops": ops, "imports": imports, "loader": loader}
+    print(json.dumps(kinds[sys.argv[2]](sys.argv[1]), ensure_ascii=False))

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kernels import print_speed_ups
 from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
@@ -23,6 +24,7 @@ PEER_ENVIRONMENT = HERE.parent / ".venv-peers" / "bin" / "python"
 CALLS = {
     "ops": "calls.py",
     "imports": "calls.py",
+    "loader": "calls.py",
     "conv": "convolutions.py",
     "kernels": "kernels.py",
 }
@@ -132,7 +134,7 @@ def print_table(workload: str, sides: Runs, rate: float) -> None:
         ours, _ = summary(first, key)
         cells = [summary(runs, key) for runs in sides.values()]
         ratios = [f"{median / ours:.2f}" if ours else "" for median, _ in cells[1:]]
-        if workload in ("conv", "kernels"):
+        if workload == "conv":
             logarithms.append([math.log(median / ours) for median, _ in cells[1:]])
         print(f"| {key} | {' | '.join(text for _, text in cells)} | {' | '.join(ratios)} |")
     if logarithms:
@@ -204,7 +206,10 @@ def main() -> None:
             for side, command in sides.items():
                 runs[side].append(run(command, environment))
         results[workload] = runs
-        print_table(workload, runs, machine["GFLOP/s of a product"])
+        if workload == "kernels":
+            print_speed_ups(runs)
+        else:
+            print_table(workload, runs, machine["GFLOP/s of a product"])
     print_ratios(results)
 
     path = HERE / "results" / f"{machine['time'].replace(':', '')}.json"

@@ -219,6 +219,8 @@ class Pass:
             if shapes is not None and gi.shape != shapes[i]:
                 gi = self.fitting(gi, shapes[i])
             self.add(edge, gi, owned and gi is not g)
+        if op.passes_by and len(gradients) > len(edges):
+            self.add(op.behind(node), gradients[-1], True)
         if not self.retain_graph and node.saved:
             node.saved = node.versions = ()
             node.edges = None

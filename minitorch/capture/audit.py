@@ -34,11 +34,11 @@ _FILES = frozenset(
         f"ops/{name}"
         for name in (
             "activation arithmetic assembly at_once attention autocasting comparison compiled "
-            "contraction conv creation cross_entropy cumulative distance dropout elementwise "
-            "embedding families forms fused indexing inplace joining late layout linalg maths "
-            "methods norm numpy_names pool primitive product recording recurrent recurrent_steps "
-            "reduction resample sampling several shape short_axes softmax special special_arrays "
-            "special_functions unfold wide windows"
+            "contraction conv creation cross_entropy cumulative distance distinct dropout "
+            "elementwise embedding families forms fused indexing inplace joining late layout "
+            "linalg maths methods norm numpy_names pool primitive product recording recurrent "
+            "recurrent_steps reduction resample sampling several shape short_axes softmax special "
+            "special_arrays special_functions unfold wide windows"
         ).split()
     ]
     + [

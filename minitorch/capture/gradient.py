@@ -122,7 +122,7 @@ class RecordedPass(StandingPass):
         gradients = op.backward(node, g, saved)
         edges = node.edges  # a rule for all inputs does not know which are wanted
         if isinstance(op, Fused):
-            n, needs = op.arity, [edge is not None for edge in edges]
+            n, needs = op.arity, op.needs(node)
             args: tuple[Any, ...] = (g_ref, needs, tuple(refs[n:]), *refs[:n])
             self._note(op.fast_backward, args, params, gradients)
         else:

@@ -137,11 +137,15 @@ class Fused(Op):
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The fast gradients on arrays; on Tensors, the gradients of the definition."""
         n = self.arity
-        edges: Any = node.edges
-        needs = [edge is not None for edge in edges]
         if isinstance(g, primitive.Tensor):
+            needs = [edge is not None for edge in node.edges or ()]
             return _differentiate(self.definition, g, needs, saved[:n], node.params)
-        return self.fast_backward(g, needs, saved[n:], *saved[:n], **node.params)
+        return self.fast_backward(g, self.needs(node), saved[n:], *saved[:n], **node.params)
+
+    def needs(self, node: Node) -> list[bool]:
+        """Which gradients the fast backward is to compute."""
+        edges: Any = node.edges
+        return [edge is not None for edge in edges]
 
 
 _ZEROS = bytes(16)

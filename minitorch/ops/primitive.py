@@ -60,6 +60,8 @@ class Op(Method):
     takes_parts: bool = False
     # True for products: each rule needs the other operand only.
     crosswise: bool = False
+    # True where a gradient beyond those of the inputs may follow, which goes to `behind(node)`.
+    passes_by: bool = False
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The gradients of all inputs at once, for operations without `vjps`."""

@@ -5,7 +5,7 @@ and sizes never grow. Row i of a step belongs to sequence i, and a sequence that
 its state. With `batch_first` all sequences are of one length, and the rows of each lie one after
 the other: such a batch is read, and its states are written, as it lies. The input product is one
 product for all steps, and so are those of the weight gradients; only the recurrent product is one
-per step.
+per step. Where the rows are those of a table, each distinct one is multiplied once (`distinct.py`).
 
 The result is flat, since a node has one output: the hidden states of all rows, the last hidden
 state of each sequence and, for LSTM, its last cell state.
@@ -22,9 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import backend
+from ..autograd.node import Node
 from ..autograd.parts import Parts, assemble
+from ..kernels import load_for
 from . import elementwise as el
 from . import joining, linalg
+from .distinct import Distinct, distinct_rows, past_lookup, table_of
+from .embedding import collect
 from .fused import Fused
 from .product import column_sums, linear_gradients, product
 from .recurrent_steps import MODES, walk_of
@@ -67,6 +71,9 @@ def _recurrent(
     sizes: tuple[int, ...],
     reverse: bool,
     batch_first: bool = False,
+    index: Any = None,
+    rows: int = 0,
+    padding: int | None = None,
 ) -> Any:
     inputs = linalg.linear(x, w_ih, b_ih)
     outs: list[Any] = []
@@ -85,15 +92,29 @@ def _recurrent(
 
 
 def _forward(
-    *arrays: Any, mode: str, sizes: tuple[int, ...], reverse: bool, batch_first: bool = False
+    *arrays: Any,
+    mode: str,
+    sizes: tuple[int, ...],
+    reverse: bool,
+    batch_first: bool = False,
+    index: Any = None,
+    rows: int = 0,
+    padding: int | None = None,
 ) -> Any:
     x, h0, c0, *weights = [None if a is None else wide(a) for a in arrays]
     walk = walk_of(sizes, reverse, batch_first)
-    parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk)
+    found = None
+    if index is not None and load_for("recurrent", x, weights[0], kinds="f") is not None:
+        found = distinct_rows(x, len(weights[0]), index, rows)
+    x, place = (x, None) if found is None else (found.rows, found.place)
+    parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk, place=place)
     flat = parts
     if type(parts) is tuple:  # else they lie one after the other already
         flat = backend.namespace(x).concatenate([p.reshape(-1) for p in parts])
-    return flat.astype(arrays[0].dtype, copy=False), residuals
+    return flat.astype(arrays[0].dtype, copy=False), (*(found or _ALL_ROWS), *residuals)
+
+
+_ALL_ROWS = (None, None, None)
 
 
 def _apart(g: Any, *shapes: tuple[int, ...]) -> list[Any]:
@@ -116,6 +137,16 @@ def _apart(g: Any, *shapes: tuple[int, ...]) -> list[Any]:
     return found
 
 
+def _of_distinct(da: Any, w_ih: Any, distinct: Distinct, needs: Sequence[bool]) -> Any:
+    """The gradients of the distinct rows, of their weight and of a bias."""
+    _, place, rows = distinct
+    kernels = load_for("recurrent", w_ih, kinds="f")
+    if kernels is not None:
+        return kernels.input_gradients(da, w_ih, rows, place, needs)
+    da = collect(da, index=place, padding=None, rows=len(rows), scale=None)
+    return linear_gradients(da, rows, w_ih, needs)
+
+
 def _backward(
     g: Any,
     needs: Sequence[bool],
@@ -125,6 +156,9 @@ def _backward(
     sizes: tuple[int, ...],
     reverse: bool,
     batch_first: bool = False,
+    index: Any = None,
+    rows: int = 0,
+    padding: int | None = None,
 ) -> list[Any]:
     given: list[Any] = [None if a is None else wide(a) for a in arrays]
     x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = given
@@ -132,27 +166,56 @@ def _backward(
     dy, *last = _apart(g, (len(x), h0.shape[1]), *states)
     dh, dc = [*[d.copy() for d in last], None][:2]  # they are written
     walk = walk_of(sizes, not reverse, batch_first)
+    distinct, residuals = residuals[:3], residuals[3:]
     found = MODES[mode].backward(dy, dh, dc, residuals, w_hh, w_hr, walk=walk)
     da, dr, old, dh, dc, dw_hr = found
     same = dr is da  # then one sum of columns serves both biases
     sums = needs[5] or (same and needs[6])
-    dx, dw_ih, db = linear_gradients(da, x, w_ih, (needs[0], needs[3], sums))
+    past = len(needs) > len(arrays)
+    if distinct[0] is None:
+        dx, dw_ih, db = linear_gradients(da, x, w_ih, (needs[0], needs[3], sums))
+    else:
+        wanted = (past, needs[3], sums)
+        dx_distinct, dw_ih, db = _of_distinct(da, w_ih, Distinct(*distinct), wanted)
+        dx = product(da, w_ih) if needs[0] else None
     db_hh = None
     if needs[6]:
         db_hh = db.copy() if same else column_sums(dr)
     dw_hh = product(dr.T, old) if needs[4] else None
-    grads = (dx, dh, dc, dw_ih, dw_hh, db, db_hh, dw_hr)
-    return [
+    grads = [dx, dh, dc, dw_ih, dw_hh, db, db_hh, dw_hr]
+    grads = [
         d.astype(a.dtype, copy=False) if need and d is not None else None
-        for d, a, need in zip(grads, arrays, needs, strict=True)
+        for d, a, need in zip(grads, arrays, needs[:8], strict=True)
     ]
+    if past:
+        d_table = collect(dx_distinct, index=distinct[0], padding=padding, rows=rows, scale=None)
+        grads.append(d_table.astype(arrays[0].dtype, copy=False))
+    return grads
 
 
-recurrent_op = Fused(
+class _Recurrent(Fused):
+    """One direction of one layer; the gradient of rows of a table goes to the table itself."""
+
+    takes_parts = True
+    passes_by = True
+
+    def needs(self, node: Node) -> list[bool]:
+        """One more, in place of the first one, for the table."""
+        needs = super().needs(node)
+        known = node.saved[len(self.saves)] is not None
+        if known and needs[0] and past_lookup(node):
+            return [False, *needs[1:], True]
+        return needs
+
+    def behind(self, node: Node) -> Any:
+        """Where the gradient of the table goes."""
+        return table_of(node)
+
+
+recurrent_op = _Recurrent(
     _recurrent, _forward, _backward, supports=lambda x, *arrays, **options: x.dtype.kind != "i"
 )
-recurrent_op.takes_parts = True
 """`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse, batch_first)`,
-flat."""
+flat. For rows of a table `index`, `rows` and `padding` are as `lookup` has them."""
 
 __all__ = ["recurrent_op"]

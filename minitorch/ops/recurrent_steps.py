@@ -1,6 +1,7 @@
 """The fast bodies of recurrent layers on arrays; what they compute stands in `recurrent.py`.
 
-`forward` gives (hidden states of all rows, last hidden states, last cell states), or all three in
+`forward` takes an input x_NI, or its distinct rows and which of them each row is (`place`).
+It gives (hidden states of all rows, last hidden states, last cell states), or all three in
 one flat array, and what `backward` needs. `backward` gives the gradients before the activations,
 `da` of the input's part and `dr` of the recurrent part, then the old hidden state of each row, and
 the gradients of h0, c0 and w_hr.
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend
-from ..kernels import load_for
+from ..kernels import load, load_for
 from ..kernels.loader import LEAST
 from .product import product
 
@@ -78,22 +79,39 @@ def _sigmoid_from_half(a: Any) -> None:
     a += 0.5
 
 
+def _input_part(x: Any, w_ih: Any, bias: Any, place: Any) -> Any:
+    """The product of all rows with the weight, from that of the distinct ones."""
+    if place is None:
+        return product(x, w_ih.T, bias)
+    return load("recurrent").input_part(x, w_ih, bias)[:, : len(w_ih)].take(place, 0)
+
+
 def _lstm_forward(
-    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
+    x: Any,
+    h0: Any,
+    c0: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    w_hr: Any,
+    *,
+    walk: Walk,
+    place: Any,
 ) -> Any:
     xp, n = backend.namespace(x), c0.shape[1]
-    large = len(x) * len(w_ih) >= LEAST and x.size > 0
+    large = place is not None or (len(x) * len(w_ih) >= LEAST and x.size > 0)
     kernels = _compiled(h0, c0, w_hh, least=1) if w_hr is None and large else None
     if kernels is not None:
-        return kernels.lstm_forward(x, w_ih, _both(b_ih, b_hh), h0, c0, w_hh, walk)
-    gates = product(x, w_ih.T, _both(b_ih, b_hh))
+        return kernels.lstm_forward(x, w_ih, _both(b_ih, b_hh), h0, c0, w_hh, walk, place)
+    gates = _input_part(x, w_ih, _both(b_ih, b_hh), place)
     half = xp.full((4 * n,), 0.5, x.dtype)
     half[2 * n : 3 * n] = 1
     gates *= half
     recurrent = xp.ascontiguousarray(w_hh.T * half)
-    old = xp.empty((len(x), h0.shape[1]), x.dtype)
+    old = xp.empty((len(gates), h0.shape[1]), x.dtype)
     y = xp.empty_like(old)
-    cells = [xp.empty((len(x), n), x.dtype) for _ in range(2)]
+    cells = [xp.empty((len(gates), n), x.dtype) for _ in range(2)]
     h, c = h0.copy(), c0.copy()
     for part, rows in walk.steps:
         a = gates[part]
@@ -149,16 +167,26 @@ def _lstm_backward(
 
 
 def _gru_forward(
-    x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, walk: Walk
+    x: Any,
+    h0: Any,
+    c0: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    w_hr: Any,
+    *,
+    walk: Walk,
+    place: Any,
 ) -> Any:
     xp, n = backend.namespace(x), h0.shape[1]
-    gates = product(x, w_ih.T, b_ih)
+    gates = _input_part(x, w_ih, b_ih, place)
     kernels = _compiled(gates, h0, w_hh)
     if kernels is not None:
         return kernels.gru_forward(gates, h0, w_hh, b_hh, walk)
     gates[:, : 2 * n] *= 0.5
     recurrent = xp.ascontiguousarray(w_hh.T)
-    old, y, inner = (xp.empty((len(x), n), x.dtype) for _ in range(3))
+    old, y, inner = (xp.empty((len(gates), n), x.dtype) for _ in range(3))
     h = h0.copy()
     for part, rows in walk.steps:
         a = gates[part]
@@ -218,9 +246,10 @@ def _plain_forward(name: str) -> Any:
         w_hr: Any,
         *,
         walk: Walk,
+        place: Any,
     ) -> Any:
         xp = backend.namespace(x)
-        y = product(x, w_ih.T, _both(b_ih, b_hh))
+        y = _input_part(x, w_ih, _both(b_ih, b_hh), place)
         kernels = load_for("rnn", y, h0, w_hh, kinds="f", contiguous=True)
         if kernels is not None:
             y, h, old = kernels.forward(y, h0, w_hh, walk, name == "tanh")

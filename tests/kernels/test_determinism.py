@@ -77,6 +77,11 @@ def recurrent(layer):
     x = vary(24, 17, 40)
     return layer(x)[0], (x, *layer.parameters())
 
+def letters():
+    table, layer = vary(97, 64), nn.LSTM(64, 50)
+    rows = F.embedding((mt.arange(840) % 97).view(24, 35), table)
+    return layer(rows)[0], (table, *layer.parameters())
+
 def heads():
     return tuple(vary(6, 4, 70, 32) for _ in range(3))
 
@@ -138,6 +143,7 @@ PROGRAMS = {
     "lstm": lambda: recurrent(nn.LSTM(40, 50)),
     "gru": lambda: recurrent(nn.GRU(40, 50)),
     "rnn": lambda: recurrent(nn.RNN(40, 50)),
+    "lstm of letters": letters,
     "instance_norm": lambda: of(F.instance_norm, vary(16, 24, 15, 15)),
     "rand": lambda: of(lambda x: x * mt.rand(300, 300), vary(300, 300)),
     "rand float64": lambda: of(

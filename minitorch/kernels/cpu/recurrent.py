@@ -6,20 +6,23 @@ without waiting for the others. What the bodies compute stands in `ops/recurrent
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
+from .embedding import add_rows
 from .kernel import FAST, inlined, kernel
 from .panels import Jobs
 from .scalars import logistic, tanh_f32
-from .sequences import give, multiply, panels_of, shares, spaced, take
+from .sequences import give, multiply, panels_of, shares, spaced, take, whole_rows
 from .vector import ROWS
 
 _F = np.float32
 _ONE = _F(1)
 _ITEMSIZE = 4
+_NOWHERE = np.empty(0, np.int64)
 # Compiled as a function of its own, without the liberties that the bodies here have.
 _tanh = register_jitable(tanh_f32.py_func)
 
@@ -37,7 +40,9 @@ def _squash_tanh(row):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=FAST)
-def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, steps, block):  # type: ignore[no-untyped-def]
+def _lstm_forward(  # type: ignore[no-untyped-def]
+    first, last, gates, panels, h, c, y, old, cells, squashed, steps, block, inputs, place
+):
     n, step = h.shape[1], _ITEMSIZE * gates.shape[1]
     hidden = np.zeros((block + ROWS, n), _F)
     for start in range(first * block, min(last * block, len(h)), block):
@@ -48,8 +53,12 @@ def _lstm_forward(first, last, gates, panels, h, c, y, old, cells, squashed, ste
             if live <= 0:
                 continue
             line = steps[t, 0] + start * apart
-            place = gates.ctypes.data + line * step
-            multiply(hidden, panels, place, apart * step, place, apart * step, live, 4 * n)
+            for r in range(live if len(place) else 0):
+                a, known = gates[line + r * apart], inputs[place[line + r * apart]]
+                for j in range(4 * n):
+                    a[j] = known[j]
+            to = gates.ctypes.data + line * step
+            multiply(hidden, panels, to, apart * step, to, apart * step, live, 4 * n)
             for r in range(live):
                 at = line + r * apart
                 a = gates[at]
@@ -186,21 +195,61 @@ def _together(shape: tuple[int, int], *first: Any) -> tuple[Any, list[Any]]:
     return flat, parts
 
 
-def lstm_forward(
-    x: Any, w_ih: Any, bias: Any, h0: Any, c0: Any, w_hh: Any, walk: Any
-) -> tuple[Any, Any]:
-    """As `recurrent_steps`, flat; the gates may lie in wider rows."""
-    shape = len(x), h0.shape[1]
-    gates = np.empty((len(x), spaced(len(w_ih))), _F)
+def input_part(x: Any, w_ih: Any, bias: Any) -> Any:
+    """x_NK @ w_ih.T + bias; the rows may be wider."""
+    out = np.empty((len(x), spaced(len(w_ih))), _F)
     jobs = Jobs()
     bias = None if bias is None else np.ascontiguousarray(bias)
-    jobs.add_product(gates[:, : len(w_ih)], x, w_ih.T, bias)
+    jobs.add_product(out[:, : len(w_ih)], x, w_ih.T, bias)
     jobs.compute()
+    return out
+
+
+def input_gradients(
+    da: Any, w_ih: Any, rows: Any, place: Any, needs: Sequence[bool]
+) -> Sequence[Any]:
+    """The gradients of distinct rows, of their weight and of a bias, None if not needed.
+
+    Args:
+        da: f32[N, G], the gradient of all rows times w_ih.T.
+        w_ih: f32[G, K].
+        rows: f32[U, K], the distinct ones.
+        place: int64[N], which of them each is.
+        needs: Which are needed.
+    """
+    sums = np.zeros((len(rows), len(w_ih)), _F)
+    add_rows(sums, place, whole_rows(da))
+    found: list[Any] = [None] * 3
+    jobs = Jobs()
+    if needs[0]:
+        found[0] = np.empty(rows.shape, _F)
+        jobs.add_product(found[0], sums, w_ih)
+    if needs[1]:
+        found[1] = np.empty(w_ih.shape, _F)
+        jobs.add_product(found[1], sums.T, rows)
+    if needs[2]:
+        found[2] = np.empty(len(w_ih), _F)
+        jobs.add_sums(found[2], sums)
+    if any(needs):
+        jobs.compute()
+    return found
+
+
+def lstm_forward(
+    x: Any, w_ih: Any, bias: Any, h0: Any, c0: Any, w_hh: Any, walk: Any, place: Any
+) -> tuple[Any, Any]:
+    """As `recurrent_steps`, flat; the gates may lie in wider rows."""
+    inputs = input_part(x, w_ih, bias)
+    if place is None:
+        gates, inputs, place = inputs, inputs[:0], _NOWHERE
+    else:
+        gates = np.empty((len(place), inputs.shape[1]), _F)
+    shape = len(gates), h0.shape[1]
     flat, (y, h, c) = _together(shape, h0, c0)
     old, cells, squashed = (np.empty(shape, _F) for _ in range(3))
     workers, blocks, block = shares(len(h))
     given = (gates, panels_of(w_hh.T), h, c, y, old, cells, squashed, walk.table, block)
-    _lstm_forward.share(workers, blocks, *given)
+    _lstm_forward.share(workers, blocks, *given, inputs, place)
     return flat, (gates, old, cells, squashed)
 
 
@@ -238,4 +287,11 @@ def gru_backward(dy: Any, dh: Any, residuals: Any, w_hh: Any, walk: Any) -> tupl
     return da, dr
 
 
-__all__ = ["gru_backward", "gru_forward", "lstm_backward", "lstm_forward"]
+__all__ = [
+    "gru_backward",
+    "gru_forward",
+    "input_gradients",
+    "input_part",
+    "lstm_backward",
+    "lstm_forward",
+]

@@ -91,6 +91,16 @@ def spaced(width: int) -> int:
     return width + (COLUMNS + COLUMNS // 2 if _ITEMSIZE * width % _PAGE == 0 else 0)
 
 
+def whole_rows(a: Any) -> Any:
+    """The wider rows that those of `a` begin, as `spaced` has them, in one piece."""
+    wide = a.base
+    known = type(wide) is np.ndarray and wide.ndim == 2 and wide.flags.c_contiguous
+    if known and wide.strides == a.strides and len(wide) == len(a):
+        if wide.__array_interface__["data"] == a.__array_interface__["data"]:
+            return wide
+    return a
+
+
 def shares(batch: int) -> tuple[int, int, int]:
     """How many threads work, blocks of sequences, one for each, and sequences of a block."""
     many = min(threads.count(), -(-batch // FEW_ROWS))

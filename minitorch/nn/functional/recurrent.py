@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import ArgumentError, DtypeError, ShapeError, describe
 from ...ops import joining
+from ...ops.distinct import options_of
 from ...ops.linalg import autocast_operands
 from ...ops.recurrent import recurrent_op
 from ...tensor import Tensor
@@ -38,7 +39,10 @@ def _one(
             f"{name}: the last axis of the input must have {weights[0].shape[1]} features. "
             f"Got {rows.shape[1]}."
         )
-    flat = recurrent_op(*given, mode=mode, sizes=sizes, reverse=reverse, batch_first=batch_first)
+    known = options_of(given[0])
+    flat = recurrent_op(
+        *given, mode=mode, sizes=sizes, reverse=reverse, batch_first=batch_first, **known
+    )
     batch, width = h0.shape
     ends = [0, len(rows) * width, (len(rows) + batch) * width, flat.shape[0]]
     y, h, c = (flat[a:b] for a, b in zip(ends, ends[1:], strict=False))

@@ -32,7 +32,7 @@ _PACKING_MANY = 90  # likewise, for weights that do not stay in any cache
 _NAMES = """
 images channels columns height width top left out_height out_width deep panels tile_rows across
 rows tiles line wide packed_step spread_step product_step
-sum_step product_deep in_block first_row last_row blocks step weight_column weight_channel turned
+sixes product_deep in_block first_row last_row blocks step weight_column weight_channel turned
 """.split()
 SIZES = np.dtype([(name, np.int64) for name in _NAMES])
 """images, channels, columns: Of the batch, of the source and of the target.
@@ -44,7 +44,7 @@ multiple of 6. first_row, last_row: Those of the present block. blocks: Sums tha
 from each other (weight's gradient). step: What is to be done.
 line: Places in a line of the source with its padding. wide: In one of the target, a multiple of 8.
 packed_step, spread_step, product_step: From one of the 36 places to the next.
-sum_step: Likewise, of the sums. product_deep: As deep, of the target.
+sixes: Blocks of six channels. product_deep: As deep, of the target.
 weight_column, weight_channel: From a weight to that of the next column or channel.
 turned: Whether the weights are taken in reverse order."""
 
@@ -58,6 +58,7 @@ class Facts(NamedTuple):
         rows: Of tiles.
         panels: Blocks of 16 columns.
         blocks: Sums that are formed apart from each other (weight's gradient).
+        sixes: Blocks of six channels.
         packed: Transformed weights.
         spread: Transformed tiles, with what may be read behind them.
         product: Their products, or the transformed gradient.
@@ -69,6 +70,7 @@ class Facts(NamedTuple):
     rows: int
     panels: int
     blocks: int
+    sixes: int
     packed: int
     spread: int
     product: int
@@ -76,11 +78,22 @@ class Facts(NamedTuple):
 
 
 class Plan(NamedTuple):
+    """What the kernels are given besides arrays.
+
+    Attributes:
+        sizes: SIZES[1].
+        rows, terms: int32: where the tiles and the channels of a product lie.
+        zeros: For all columns.
+        facts: As above.
+        steps: The calls that make the result, one after the other: items and their sizes.
+    """
+
     sizes: np.ndarray
     rows: np.ndarray
     terms: np.ndarray
     zeros: np.ndarray
     facts: Facts
+    steps: tuple[tuple[int, np.ndarray], ...]
 
 
 def _spaced(size: int) -> int:
@@ -123,28 +136,34 @@ def plan_tiles(
     g |= dict(line=OUT * across + IN - OUT, wide=-(-across // 2) * 2 * OUT)
     g |= dict(packed_step=_spaced(panels * channels * _COLUMNS), spread_step=_spaced(tiles * deep))
     g |= dict(product_step=_spaced(panels * tiles * _COLUMNS))
-    g |= dict(sum_step=panels * _COLUMNS * -(-channels // _ROWS) * _ROWS)
+    g |= dict(sixes=-(-channels // _ROWS))
     g |= dict(first_row=0, last_row=rows, blocks=blocks, step=step, turned=use == "input")
     steps = (9, 9 * columns) if use == "input" else (9 * channels, 9)
     g |= dict(weight_column=steps[0], weight_channel=steps[1])
     sizes = np.array([tuple(g[name] for name in _NAMES)], SIZES)
-    terms = np.arange(-(-channels // _ROWS) * _ROWS, dtype=np.int32)
+    terms = np.arange(g["sixes"] * _ROWS, dtype=np.int32)
     facts = Facts(
-        *((images, columns, *outputs), step == ALL, rows, panels, blocks),
+        *((images, columns, *outputs), step == ALL, rows, panels, blocks, g["sixes"]),
         *(PLACES * g["packed_step"], PLACES * (g["spread_step"] + 1)),
-        *(PLACES * g["product_step"], blocks * PLACES * g["sum_step"]),
+        *(PLACES * g["product_step"], blocks * PLACES * panels * terms.size * _COLUMNS),
     )
     places, zeros = np.arange(tiles, dtype=np.int32) * deep, np.zeros(panels * _COLUMNS, np.float32)
-    return Plan(sizes, places, terms, zeros, facts)
+    return Plan(sizes, places, terms, zeros, facts, tuple(_steps(sizes, facts, use)))
 
 
-def blocks_of(plan: Plan) -> Iterator[tuple[np.ndarray, int]]:
-    """Sizes for each block of rows of tiles, and how many rows it has."""
-    rows, step = plan.facts.rows, int(plan.sizes[0]["in_block"])
-    for first in range(0, rows, step):
-        sizes = plan.sizes.copy()
-        sizes["first_row"], sizes["last_row"] = first, min(rows, first + step)
-        yield sizes, min(step, rows - first)
+def _steps(sizes: np.ndarray, facts: Facts, use: str) -> Iterator[tuple[int, np.ndarray]]:
+    """All at once, or each step for a block of rows of tiles before the next block."""
+    if facts.at_once:
+        yield (facts.blocks if use == "weight" else facts.rows), sizes
+        return
+    in_block = int(sizes[0]["in_block"])
+    for first in range(0, facts.rows, in_block):
+        last = min(facts.rows, first + in_block)
+        steps = [(SPREAD, last - first), (MULTIPLY, PLACES), (GATHER, last - first)]
+        for step, items in steps[: 2 if use == "weight" else 3]:
+            told = sizes.copy()
+            told["first_row"], told["last_row"], told["step"] = first, last, step
+            yield items, told
 
 
 def tiles_cost(images: int, channels: int, columns: int, outputs: tuple[int, ...]) -> int:

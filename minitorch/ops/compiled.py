@@ -35,6 +35,8 @@ def compiled(op: Unary, *numbers: str, least: int = FROM, kinds: str = "f") -> U
 
     def rule(g: Any, saved: Any, **params: Any) -> Any:
         if type(g) is np.ndarray and g.size >= least and g.shape == saved.shape:
+            if not g.flags.c_contiguous:  # a mean gives the same number to many
+                g = np.ascontiguousarray(g)
             kernels = load_for("elementwise", g, saved, least=least, kinds=kinds, contiguous=True)
             if kernels is not None:
                 return kernels.gradient(name, g, saved, *[params[key] for key in numbers])

@@ -192,6 +192,29 @@ def statistics(x: Any) -> tuple[Any, Any]:
     return mean, (centred * centred).mean((0, 2))
 
 
+def move_statistics(
+    x: Any, mean: Any, var: Any, running_mean: Any, running_var: Any, share: float
+) -> bool:
+    """`running += share · (value - running)` for both at once; False where that is not done.
+
+    Args:
+        x: The batch.
+        mean, var: Its statistics, the biased variance.
+        running_mean, running_var: The arrays that move; the variance is unbiased.
+        share: Of the new values.
+    """
+    kernels = load_for("batch_norm", x, mean, var, running_mean, running_var)
+    if kernels is None or not _is_plain(running_mean) or not _is_plain(running_var):
+        return False
+    kernels.move(mean, var, running_mean, running_var, share, x.size // len(mean))
+    return True
+
+
+def _is_plain(a: Any) -> bool:
+    flags = a.flags
+    return bool(flags.c_contiguous and flags.writeable)
+
+
 def _batch_definition(
     x: Any,
     weight: Any = None,
@@ -217,15 +240,16 @@ def _batch_definition(
 def _batch_forward(
     x: Any, weight: Any, bias: Any, mean: Any, var: Any, *, eps: float, training: bool
 ) -> tuple[Any, tuple[Any, ...]]:
+    three = _three(x)
+    kernels = load_for("batch_norm", x, weight, bias, mean, var) if x.ndim > 2 else None
+    if kernels is not None:
+        y, rstd = kernels.normalise(x.reshape(three), weight, bias, mean, var, eps)
+        return y.reshape(x.shape), (rstd,)
     rstd = 1 / backend.namespace(x).sqrt(wide(var) + eps)
     scale = rstd if weight is None else rstd * weight
     shift = -mean * scale if bias is None else bias - mean * scale
-    kernels = load_for("batch_norm", x, scale, shift) if x.ndim > 2 else None
-    if kernels is not None:
-        y = kernels.channel_affine(x.reshape(_three(x)), scale, shift)
-    else:
-        y = wide(x).reshape(_three(x)) * scale[:, None]
-        y += shift[:, None]
+    y = wide(x).reshape(three) * scale[:, None]
+    y += shift[:, None]
     return y.reshape(x.shape).astype(x.dtype, copy=False), (rstd,)
 
 
@@ -244,13 +268,13 @@ def _batch_backward(
 ) -> list[Any]:
     (rstd,) = residuals
     shape = _three(x)
-    scale = rstd if weight is None else rstd * weight
-    kernels = load_for("batch_norm", x, g, mean, rstd, scale) if x.ndim > 2 else None
+    kernels = load_for("batch_norm", x, g, mean, rstd, weight) if x.ndim > 2 else None
     if kernels is not None:
         dx, dw, db = kernels.batch_norm_backward(
-            g.reshape(shape), x.reshape(shape), mean, rstd, scale, training
+            g.reshape(shape), x.reshape(shape), mean, rstd, weight, training
         )
     else:
+        scale = rstd if weight is None else rstd * weight
         g3 = wide(g).reshape(shape)
         normal = (wide(x).reshape(shape) - mean[:, None]) * rstd[:, None]
         db = g3.sum((0, 2))

@@ -10,6 +10,8 @@ import pytest
 import minitorch as mt
 from minitorch.kernels import loader
 from minitorch.nn import functional as F
+from minitorch.nn.functional import norm as functional_norm
+from minitorch.ops import norm
 
 SHAPES = [(3, 5, 300), (40, 70), (65, 33, 8, 8), (1, 40, 200), (64, 2, 97), (9, 1, 5000)]
 
@@ -43,6 +45,13 @@ def test_relu_of_a_view_with_steps() -> None:
     np.testing.assert_array_equal(F.relu(x.T).numpy(), np.maximum(x.numpy().T, 0))
 
 
+def test_relu_takes_a_gradient_that_is_the_same_for_many() -> None:
+    x = mt.tensor(_normal(65, 33, 8, 8)).requires_grad_()
+    F.relu(x).mean((2, 3)).square().sum().backward()
+    g = np.broadcast_to(F.relu(x).mean((2, 3), keepdim=True).detach().numpy() / 32, x.shape)
+    np.testing.assert_allclose(x.grad.numpy(), np.where(x.detach().numpy() > 0, g, 0), rtol=1e-6)
+
+
 def _batch_norm(training: bool) -> Callable[..., Any]:
     def norm(x: Any, weight: Any, bias: Any) -> Any:
         c = x.shape[1]
@@ -65,6 +74,27 @@ def test_batch_norm_agrees_with_its_plain_body(
     expected = _grads(_batch_norm(training), arrays, mt.float64)
     for a, b in zip(result, expected, strict=True):
         assert np.abs(a - b).max() <= 2e-5 * max(1, np.abs(b).max())
+
+
+@pytest.mark.parametrize("momentum", [0.1, 1.0, 0.0])
+@pytest.mark.parametrize("step", [1, 2])
+def test_running_statistics_move_as_those_of_the_plain_body(
+    momentum: float, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, results = mt.tensor(_normal(9, 6, 500) + 3), []
+    for plain in (False, True):
+        mean, var = (mt.full((6 * step,), v)[::step] for v in (0.25, 1.5))
+        for _ in range(2):
+            centre, spread = norm.statistics(x.numpy())
+            if plain:
+                monkeypatch.setattr(norm, "move_statistics", lambda *_: False)
+            before = mean._version[0] if mean._version else 0
+            functional_norm._move(mean, var, x.numpy(), centre, spread, momentum)
+            assert mean._version[0] == before + 1
+        results.append((mean.numpy(), var.numpy()))
+    for moved, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(moved, expected)
+        assert not np.array_equal(moved, np.full(6, moved[0])) or momentum == 0
 
 
 GROUPED: dict[str, Callable[..., Any]] = {

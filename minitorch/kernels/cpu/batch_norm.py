@@ -41,14 +41,28 @@ def _statistics(first, last, x, mean, var):  # type: ignore[no-untyped-def]
         var[c] = square / (n * length)
 
 
+@kernel()
+def _move(first, last, mean, var, running_mean, running_var, keep, share, unbiased):  # type: ignore[no-untyped-def]
+    for c in range(first, last):
+        running_mean[c] = running_mean[c] * keep + mean[c] * share
+        running_var[c] = running_var[c] * keep + var[c] * unbiased * share
+
+
 @kernel(fastmath=FAST)
-def _affine(first, last, x, scale, shift, y):  # type: ignore[no-untyped-def]
-    channels = x.shape[1]
+def _normalise(first, last, x, mean, var, weight, bias, eps, y, rstd):  # type: ignore[no-untyped-def]
+    channels, one = x.shape[1], x.dtype.type(1)
     for p in range(first, last):
         i, c = p // channels, p % channels
-        a, b, source, out = scale[c], shift[c], x[i, c], y[i, c]
+        root = one / np.sqrt(var[c] + eps)
+        scale = root * weight[c] if len(weight) else root
+        shift = -mean[c] * scale
+        if len(bias):
+            shift += bias[c]
+        if i == 0:
+            rstd[c] = root
+        source, out = x[i, c], y[i, c]
         for k in range(len(out)):
-            out[k] = source[k] * a + b
+            out[k] = source[k] * scale + shift
 
 
 @kernel(fastmath=FAST)
@@ -65,26 +79,28 @@ def _plane_sums(first, last, g, x, mean, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=FAST)
-def _channel_gradients(first, last, sums, rstd, scale, length, dw, db, slopes):  # type: ignore[no-untyped-def]
-    """dx = s·(g - mean_g - x̂·mean_gx̂) = s·g + slopes_0·(x - m) + slopes_1"""
+def _channel_gradients(first, last, sums, rstd, weight, length, dw, db, slopes):  # type: ignore[no-untyped-def]
+    """dx = s·(g - mean_g - x̂·mean_gx̂) = slopes_2·g + slopes_0·(x - m) + slopes_1"""
     for c in range(first, last):
+        scale = rstd[c] * weight[c] if len(weight) else rstd[c]
         sum_g, sum_gx = 0.0, 0.0
         for i in range(len(sums)):
             sum_g += sums[i, c, 0]
             sum_gx += sums[i, c, 1]
         db[c], dw[c] = sum_g, sum_gx * rstd[c]
-        slopes[c, 0] = -scale[c] * dw[c] * rstd[c] / (len(sums) * length)
-        slopes[c, 1] = -scale[c] * db[c] / (len(sums) * length)
+        slopes[c, 0] = -scale * dw[c] * rstd[c] / (len(sums) * length)
+        slopes[c, 1] = -scale * db[c] / (len(sums) * length)
+        slopes[c, 2] = scale
 
 
 # Apart from the sums and image by image: the planes of a channel lie so that a cache cannot hold
 # them, and what is read in order comes from the next cache in time.
 @kernel(fastmath=FAST)
-def _input_gradient(first, last, g, x, mean, scale, slopes, training, dx):  # type: ignore[no-untyped-def]
+def _input_gradient(first, last, g, x, mean, slopes, training, dx):  # type: ignore[no-untyped-def]
     channels = x.shape[1]
     for p in range(first, last):
         i, c = p // channels, p % channels
-        gs, xs, out, s = g[i, c], x[i, c], dx[i, c], scale[c]
+        gs, xs, out, s = g[i, c], x[i, c], dx[i, c], slopes[c, 2]
         m, slope, shift = mean[c], slopes[c, 0], slopes[c, 1]
         if training:
             for k in range(len(out)):
@@ -102,24 +118,40 @@ def channel_statistics(x: Any) -> tuple[Any, Any]:
     return mean, var
 
 
-def channel_affine(x: Any, scale: Any, shift: Any) -> Any:
-    """x_NCL · scale_C + shift_C."""
-    x = np.ascontiguousarray(x)
-    y = np.empty(x.shape, x.dtype)
-    _affine(x.shape[0] * x.shape[1], x, scale, shift, y)
-    return y
+def move(mean: Any, var: Any, running_mean: Any, running_var: Any, share: float, n: int) -> None:
+    """`running += share · (value - running)`, with the unbiased variance of n numbers."""
+    number = mean.dtype.type
+    factors = (number(1 - share), number(share), number(n / max(1, n - 1)))
+    _move(len(mean), mean, var, running_mean, running_var, *factors)
+
+
+_NONE = {kind: np.empty(0, kind) for kind in "fd"}
+
+
+def _line(a: Any, kind: str) -> Any:
+    return _NONE[kind] if a is None else np.ascontiguousarray(a)
+
+
+def normalise(x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> tuple[Any, Any]:
+    """Normalised x_NCL, and `1 / sqrt(var + eps)`; weight and bias may be None."""
+    x, dtype = np.ascontiguousarray(x), x.dtype
+    y, rstd = np.empty(x.shape, dtype), np.empty(x.shape[1], dtype)
+    lines = [_line(a, dtype.char) for a in (mean, var, weight, bias)]
+    _normalise(x.shape[0] * x.shape[1], x, *lines, dtype.type(eps), y, rstd)
+    return y, rstd
 
 
 def batch_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, scale: Any, training: bool
+    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, training: bool
 ) -> tuple[Any, Any, Any]:
     """The gradients of x_NCL, weight and bias."""
     g, x = np.ascontiguousarray(g), np.ascontiguousarray(x)
     n, channels, length = x.shape
-    sums, slopes = np.empty((n, channels, 2)), np.empty((channels, 2), x.dtype)
+    sums, slopes = np.empty((n, channels, 2)), np.empty((channels, 3), x.dtype)
     dx = np.empty(x.shape, x.dtype)
     dw, db = np.empty(channels, x.dtype), np.empty(channels, x.dtype)
+    mean, weight = _line(mean, x.dtype.char), _line(weight, x.dtype.char)
     _plane_sums(n * channels, g, x, mean, sums)
-    _channel_gradients(channels, sums, rstd, scale, length, dw, db, slopes)
-    _input_gradient(n * channels, g, x, mean, scale, slopes, training, dx)
+    _channel_gradients(channels, sums, rstd, weight, length, dw, db, slopes)
+    _input_gradient(n * channels, g, x, mean, slopes, training, dx)
     return dx, dw, db

@@ -18,7 +18,7 @@ from ..winograd_plan import tiles_pay
 from . import winograd
 from .kernel import FAST, inlined, kernel
 from .memory import copy
-from .vector import COLUMNS, ROWS, multiply_tile, turn
+from .vector import COLUMNS, ROWS, multiply_tile, put_columns, turn
 
 _BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
 _TERMS = 192  # terms whose weights stay in the first cache
@@ -53,24 +53,6 @@ def _fill(buffer, x, s, image, count, group, start):  # type: ignore[no-untyped-
 
 
 @inlined
-def _put_dense(lines, y, at, count, step, columns):  # type: ignore[no-untyped-def]
-    """y[at + j·step + l] = lines[l, j]: `count` places of some columns."""
-    for j in range(0, columns, 8):
-        done = 0
-        if j + 8 <= columns:
-            while done + 8 <= count:
-                turn(lines, done * COLUMNS + j, COLUMNS, y, at + j * step + done, step)
-                done += 8
-            if done < count and count >= 8:
-                last = count - 8
-                turn(lines, last * COLUMNS + j, COLUMNS, y, at + j * step + last, step)
-                done = count
-        for k in range(j, min(j + 8, columns)):
-            for p in range(done, count):
-                y[at + k * step + p] = lines[p * COLUMNS + k]
-
-
-@inlined
 def _put(lines, y, s, place, first, count, per, dense, places, columns):  # type: ignore[no-untyped-def]
     """Writes the lines of the places from `first` on; `per` places belong to an image."""
     if not dense:
@@ -83,7 +65,7 @@ def _put(lines, y, s, place, first, count, per, dense, places, columns):  # type
         image, rest = (first + done) // per, (first + done) % per
         now = min(count - done, per - rest)
         at = place + image * s.groups * s.columns * s.target + rest
-        _put_dense(lines[done * COLUMNS :], y, at, now, s.target, columns)
+        put_columns(lines, done * COLUMNS, y, at, now, s.target, columns)
         done += now
 
 
@@ -227,15 +209,7 @@ def _finish_block(place, sums, dw, s):  # type: ignore[no-untyped-def]
         more = sums[(block * s.groups * s.panels + place) * size :]
         for i in range(len(total)):
             total[i] += more[i]
-    for j in range(0, columns, 8):
-        done = 0
-        if j + 8 <= columns:
-            while done + 8 <= terms:
-                turn(total, done * COLUMNS + j, COLUMNS, dw, out + j * terms + done, terms)
-                done += 8
-        for i in range(j, min(j + 8, columns)):
-            for k in range(done, terms):
-                dw[out + i * terms + k] = total[k * COLUMNS + i]
+    put_columns(total, 0, dw, out, terms, terms, columns)
 
 
 @kernel(written_out=True)
@@ -324,4 +298,4 @@ def bias_gradient(g: Any) -> Any:
     n, o = g.shape[:2]
     sums = np.empty(n * o, np.float32)
     _plane_sums(n * o, np.ascontiguousarray(g).reshape(n * o, -1), sums)
-    return sums.reshape(n, o).sum(0)
+    return np.add.reduce(sums.reshape(n, o), 0)

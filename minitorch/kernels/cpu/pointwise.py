@@ -107,7 +107,8 @@ def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[in
         _multiply(dx.reshape(n, c, -1), w, g)
         return dx
     count = n * c * math.prod(outputs)
-    columns = np.zeros(count + VECTOR_BYTES // dx.itemsize, np.float32)
+    columns = np.empty(count + VECTOR_BYTES // dx.itemsize, np.float32)
+    columns[count:] = 0
     _multiply(columns[:count].reshape(n, c, -1), w, g)
     if any(window.low) or max(window.high) > 0:
         add_patches(dx.reshape(1, n * c, *size), columns[:count], window, *outputs)
@@ -125,4 +126,9 @@ def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> An
     g = np.ascontiguousarray(g).reshape(n, o, -1)
     sums = np.empty((n, o, c), np.float32)
     _multiply(sums, g, _matrices(x, window, outputs).transpose(0, 2, 1))
-    return (sums.sum(0) if n > 1 else sums).reshape(weight.shape)
+    if n == 1:
+        return sums.reshape(weight.shape)
+    dw, jobs = np.empty(weight.shape, np.float32), Jobs()
+    jobs.add_sums(dw.reshape(-1), sums.reshape(n, -1))
+    jobs.compute()
+    return dw

@@ -27,7 +27,7 @@ from .instructions import (
     repeat,
     spread,
 )
-from .kernel import intrinsic
+from .kernel import inlined, intrinsic
 
 ROWS = 6
 FEW_ROWS = 4  # of the tile for what is left of the rows
@@ -180,6 +180,24 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
         return context.get_dummy_value()
 
     return signature, code
+
+
+@inlined
+def put_columns(lines, at, y, to, count, step, columns):  # type: ignore[no-untyped-def]
+    """y[to + j·step + l] = lines[at + 16·l + j]: `count` places of some columns."""
+    for j in range(0, columns, WIDTH):
+        done = 0
+        if j + WIDTH <= columns:
+            while done + WIDTH <= count:
+                turn(lines, at + done * COLUMNS + j, COLUMNS, y, to + j * step + done, step)
+                done += WIDTH
+            if done < count and count >= WIDTH:
+                last = count - WIDTH
+                turn(lines, at + last * COLUMNS + j, COLUMNS, y, to + j * step + last, step)
+                done = count
+        for k in range(j, min(j + WIDTH, columns)):
+            for p in range(done, count):
+                y[to + k * step + p] = lines[at + p * COLUMNS + k]
 
 
 # ---- on addresses --------------------------------------------------------------------------------

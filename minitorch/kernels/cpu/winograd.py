@@ -29,16 +29,16 @@ from ..winograd_plan import (
     PLACES,
     SPREAD,
     Plan,
-    blocks_of,
     plan_tiles,
 )
 from .kernel import inlined, kernel
 from .lines import add_line
 from .memory import clear, copy
 from .sandwich import checked_sandwich, sandwich
-from .vector import COLUMNS, ROWS, multiply_tile, turn
+from .vector import COLUMNS, ROWS, multiply_tile, put_columns, turn
 
 _TERMS = 256  # of a sum, whose weights stay in the first cache
+_SIX = ROWS * COLUMNS  # numbers of a tile of the product
 
 _A, _B = math.sqrt(0.5), math.sqrt(2)
 # Rows and columns of six are those of the points 0, a, -a, b, -b, ∞. In "parts", ±p are replaced by
@@ -78,7 +78,7 @@ _spread_input = sandwich(_INPUT_PARTS, _PAIRS @ _SLOPES)  # Bᵀ d B
 _spread_weight = sandwich(_WEIGHT_PARTS, _PAIRS)  # G w Gᵀ
 _gather_output = checked_sandwich(_PAIRS, _OUTPUT_PARTS)  # Aᵀ m A
 _spread_gradient = sandwich(_OUTPUT_PARTS.T, _PAIRS)  # A g Aᵀ
-_gather_weight = sandwich(_PAIRS, _WEIGHT_PARTS.T)  # Gᵀ s G
+_gather_weight = checked_sandwich(_PAIRS, _WEIGHT_PARTS.T)  # Gᵀ s G
 
 
 @inlined
@@ -197,13 +197,21 @@ def _multiply(spread, packed, products, s, rows, terms, first, last, tiles):  # 
 
 
 @inlined
-def _gather_rows(products, bias, y, flaws, s, first, last, base):  # type: ignore[no-untyped-def]
+def _tell(seen, count, flaw):  # type: ignore[no-untyped-def]
+    """Threads may meet here: whoever writes, writes NaN."""
+    for k in range(count):
+        if seen[k] != seen[k]:
+            flaw[0] = np.nan
+
+
+@inlined
+def _gather_rows(products, bias, y, flaw, s, first, last, base):  # type: ignore[no-untyped-def]
     """Aᵀ m A of some rows of tiles."""
     lines = np.empty(OUT * s.wide * LANES, np.float32)
     turned = np.empty(OUT * s.wide * LANES, np.float32)
-    step = s.product_step
+    step, seen = s.product_step, np.zeros(LANES, np.float32)
     for i in range(first, last):
-        image, row, seen = i // s.tile_rows, i % s.tile_rows, flaws[i * LANES :]
+        image, row = i // s.tile_rows, i % s.tile_rows
         for column in range(0, s.columns, LANES):
             at = column // COLUMNS * s.tiles * COLUMNS + column % COLUMNS
             at += (i - base) * s.across * COLUMNS
@@ -214,10 +222,11 @@ def _gather_rows(products, bias, y, flaws, s, first, last, base):  # type: ignor
                     *(bias, column, seen),
                 )
             _put(lines, turned, y, s, image, row, column, min(LANES, s.columns - column))
+    _tell(seen, LANES, flaw)
 
 
 @kernel(written_out=True)
-def _convolve_items(first, last, x, bias, y, packed, flaws, spread, products, sizes, rows, terms):  # type: ignore[no-untyped-def]
+def _convolve_items(first, last, x, bias, y, packed, flaw, spread, products, sizes, rows, terms):  # type: ignore[no-untyped-def]
     """A step for some rows of tiles or some of the 36 places, or all steps for some rows."""
     s = sizes[0]
     step, base = last - first, s.first_row
@@ -234,22 +243,21 @@ def _convolve_items(first, last, x, bias, y, packed, flaws, spread, products, si
         if s.step & MULTIPLY:
             _multiply(spread, packed, products, s, rows, terms, place, end, tiles)
         if s.step & GATHER:
-            _gather_rows(products, bias, y, flaws, s, s.first_row + i, s.first_row + stop, base)
+            _gather_rows(products, bias, y, flaw, s, s.first_row + i, s.first_row + stop, base)
 
 
 @inlined
 def _sum(spread, gradient, sums, at, s, rows, terms, first, last, tiles, add):  # type: ignore[no-untyped-def]
-    """sums[place, panel, c, :] (+)= Σ of the tiles' products, for some of the 36 places."""
-    high = s.sum_step // (s.panels * COLUMNS)
+    """sums[panel, c // 6, place, c % 6, :] (+)= Σ of the tiles' products, for some places."""
     for place in range(first, last):
         a = spread[place * s.spread_step :]
         for k in range(0, tiles, _TERMS):
             count, more = min(_TERMS, tiles - k), add or k > 0
             for panel in range(s.panels):
                 b_at = place * s.product_step + (panel * s.tiles + k) * COLUMNS
-                out_at = at + place * s.sum_step + panel * high * COLUMNS
-                for c in range(0, s.channels, ROWS):
-                    out = out_at + c * COLUMNS
+                for six in range(s.sixes):
+                    out = at + ((panel * s.sixes + six) * PLACES + place) * _SIX
+                    c = six * ROWS
                     multiply_tile(a, terms, c, rows, k, count, gradient, b_at, sums, out, more)
 
 
@@ -265,7 +273,7 @@ def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms)
         begin, end, step, place, to = first, last, last - first, first, last
         if apart:
             begin, end, step = block * share, min(s.rows, (block + 1) * share), s.in_block
-            at, place, to = block * PLACES * s.sum_step, 0, PLACES
+            at, place, to = block * s.panels * s.sixes * PLACES * _SIX, 0, PLACES
         for i in range(begin, end, step):
             stop, tiles, add = min(end, i + step), (s.last_row - base) * s.across, base > 0
             if apart:
@@ -280,26 +288,28 @@ def _weight_items(first, last, x, g, sums, spread, gradient, sizes, rows, terms)
 
 
 @kernel(written_out=True)
-def _gather_weights(first, last, sums, dw, sizes):  # type: ignore[no-untyped-def]
-    """The gradient of the weights of some channels, 16 columns at a time: Gᵀ s G."""
-    s = sizes[0]
-    lines = np.empty(9 * COLUMNS, np.float32)
-    high, step, total = s.sum_step // (s.panels * COLUMNS), s.sum_step, PLACES * s.sum_step
-    for panel in range(s.panels):
-        at, count = (panel * high + first) * COLUMNS, (last - first) * COLUMNS
-        for block in range(1, s.blocks):
-            for place in range(PLACES):
-                to = place * step + at
-                add_line(sums, block * total + to, count, np.float32(1), sums, to, True)
+def _gather_weights(first, last, sums, dw, zeros, flaw, sizes):  # type: ignore[no-untyped-def]
+    """The gradient of the weights of six channels and 16 columns at a time: Gᵀ s G."""
+    s, part = sizes[0], PLACES * _SIX
+    lines = np.empty(ROWS * 9 * COLUMNS, np.float32)
+    seen = np.zeros(s.panels * COLUMNS, np.float32)
     for item in range(first * s.panels, last * s.panels):
-        c, panel = item // s.panels, item % s.panels
-        at = (panel * high + c) * COLUMNS
-        for half in range(0, COLUMNS, LANES):
-            _gather_weight(sums, at + half, IN * step, step, lines, half, 3 * COLUMNS, COLUMNS)
-        for j in range(min(COLUMNS, s.columns - panel * COLUMNS)):
-            to = ((panel * COLUMNS + j) * s.channels + c) * 9
-            for k in range(9):
-                dw[to + k] = lines[k * COLUMNS + j]
+        six, panel = item // s.panels, item % s.panels
+        at = (panel * s.sixes + six) * part
+        for block in range(1, s.blocks):
+            more = at + block * s.panels * s.sixes * part
+            add_line(sums, more, part, np.float32(1), sums, at, True)
+        count = min(ROWS, s.channels - six * ROWS)
+        for k in range(0, count * COLUMNS, LANES):
+            half, to = k % COLUMNS, k // COLUMNS * 9 * COLUMNS + k % COLUMNS
+            _gather_weight(
+                *(sums, at + k, IN * _SIX, _SIX, lines, to, 3 * COLUMNS, COLUMNS),
+                *(zeros, 0, seen[panel * COLUMNS + half :]),
+            )
+        to, step = (panel * COLUMNS * s.channels + six * ROWS) * 9, s.channels * 9
+        columns = min(COLUMNS, s.columns - panel * COLUMNS)
+        put_columns(lines, 0, dw, to, count * 9, step, columns)
+    _tell(seen, s.columns, flaw)  # what lies behind the columns is nobody's
 
 
 def _flat(a: Any) -> Any:
@@ -311,24 +321,20 @@ _NONE = np.empty(0, np.float32)
 
 def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     """The target, or None if it has a number that is not finite."""
-    f, sizes, rows, terms = plan.facts, plan.sizes, plan.rows, plan.terms
+    f, rows, terms = plan.facts, plan.rows, plan.terms
     y, packed = np.empty(f.target, np.float32), np.empty(f.packed, np.float32)
-    _pack(f.panels, _flat(w), packed, sizes)
+    _pack(f.panels, _flat(w), packed, plan.sizes)
     added = plan.zeros
     if bias is not None:
         added = added.copy()
         added[: len(bias)] = bias
-    flaws = np.zeros(f.rows * LANES, np.float32)
-    given: tuple[Any, ...] = (_flat(x), added, y.reshape(-1), packed, flaws)
-    if f.at_once:
-        _convolve_items(f.rows, *given, _NONE, _NONE, sizes, rows, terms)
-    else:
-        given = (*given, np.empty(f.spread, np.float32), np.empty(f.product, np.float32))
-        for sizes, count in blocks_of(plan):
-            for step, items in ((SPREAD, count), (MULTIPLY, PLACES), (GATHER, count)):
-                sizes["step"] = step
-                _convolve_items(items, *given, sizes, rows, terms)
-    return None if math.isnan(flaws.sum()) else y
+    flaw, spread, products = np.zeros(1, np.float32), _NONE, _NONE
+    if not f.at_once:
+        spread, products = np.empty(f.spread, np.float32), np.empty(f.product, np.float32)
+    given = (_flat(x), added, y.reshape(-1), packed, flaw, spread, products)
+    for items, sizes in plan.steps:
+        _convolve_items(items, *given, sizes, rows, terms)
+    return y if flaw.item() == 0 else None
 
 
 def forward(x: Any, weight: Any, bias: Any, window: Any) -> Any:
@@ -350,14 +356,11 @@ def weight_gradient(g: Any, x: Any, window: Any) -> Any:
     f = plan.facts
     sums = np.empty(f.sums, np.float32)
     dw = np.empty((g.shape[1], x.shape[1], 3, 3), np.float32)
-    given: tuple[Any, ...] = (_flat(x), _flat(g), sums)
-    if f.at_once:
-        _weight_items(f.blocks, *given, _NONE, _NONE, plan.sizes, plan.rows, plan.terms)
-    else:
-        spread, product = (np.empty(n, np.float32) for n in (f.spread, f.product))
-        for sizes, count in blocks_of(plan):
-            for step, items in ((SPREAD, count), (MULTIPLY, PLACES)):
-                sizes["step"] = step
-                _weight_items(items, *given, spread, product, sizes, plan.rows, plan.terms)
-    _gather_weights(x.shape[1], sums, dw.reshape(-1), plan.sizes)
-    return dw if np.isfinite(dw).all() else None
+    flaw, spread, product = np.zeros(1, np.float32), _NONE, _NONE
+    if not f.at_once:
+        spread, product = np.empty(f.spread, np.float32), np.empty(f.product, np.float32)
+    given = (_flat(x), _flat(g), sums, spread, product)
+    for items, sizes in plan.steps:
+        _weight_items(items, *given, sizes, plan.rows, plan.terms)
+    _gather_weights(f.sixes, sums, dw.reshape(-1), plan.zeros, flaw, plan.sizes)
+    return dw if flaw.item() == 0 else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...dtypes import finfo
 from ...errors import ArgumentError, ShapeError, describe
-from ...ops import elementwise, norm
+from ...ops import elementwise, norm, primitive
 from ...ops.primitive import check_same_device, wrap
 from ...ops.recording import as_a_whole
 from ...ops.resample import Weights, resample
@@ -54,10 +54,10 @@ def batch_norm(
                 f"batch_norm: training needs more than 1 value per channel. Got {describe(input)}. "
                 "Drop the last, smaller batch (drop_last=True), or call eval()."
             )
-        centre, spread = _statistics(_current(input))
+        values = _current(input)
+        centre, spread = _statistics(values)
         if count:  # an empty batch has no statistics
-            _update(running_mean, centre, momentum)
-            _update(running_var, spread, momentum, count / max(1, count - 1))
+            _move(running_mean, running_var, values, centre, spread, momentum)
         mean, var = wrap(centre), wrap(spread)
     elif running_mean is None or running_var is None:
         raise ArgumentError(
@@ -103,6 +103,26 @@ def _current(x: Tensor) -> Any:
 
 
 _statistics = as_a_whole()(norm.statistics)
+
+
+def _move(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    x: Any,
+    centre: Any,
+    spread: Any,
+    momentum: float,
+) -> None:
+    """Moves the running statistics towards those of the array x."""
+    if primitive.tape is None and running_mean is not None and running_var is not None:
+        running = running_mean._array, running_var._array
+        if norm.move_statistics(x, centre, spread, *running, momentum):
+            running_mean._bump("batch_norm")
+            running_var._bump("batch_norm")
+            return
+    count = x.size // x.shape[1]
+    _update(running_mean, centre, momentum)
+    _update(running_var, spread, momentum, count / max(1, count - 1))
 
 
 @as_a_whole("late")

@@ -24,7 +24,7 @@ from ..ops.primitive import Op, as_seen, cast, fitted, wrap
 from .accumulation import accumulate, added, grow, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
-from .node import Node, check_versions, leading_to, where
+from .node import Node, check_versions, leading_to, where, writes
 from .parts import Parts, assemble, together
 from .reconnected import as_tensors
 from .saved import Packed
@@ -196,7 +196,7 @@ class Pass:
         edges: Any = node.edges
         if edges is None:
             node.raise_consumed()
-        if node.versions:
+        if node.sequence < writes.last and node.versions:  # what was saved later is as it was
             check_versions(node, node.versions)
         op, needed = node.op, self.needed
         if needed is not None:  # rules of other inputs need not run
@@ -211,20 +211,24 @@ class Pass:
         else:
             gradients = self._visit_noted(node, edges, g)
         owned = op.owns_gradients and (node.meta is None or "after" not in node.meta)
-        shapes = node.shapes
-        for i, edge in enumerate(edges):
-            gi = gradients[i]
-            if edge is None or gi is None:
-                continue
-            if shapes is not None and gi.shape != shapes[i]:
-                gi = self.fitting(gi, shapes[i])
-            self.add(edge, gi, owned and gi is not g)
+        if node.shapes is not None:
+            gradients = self._fitted(gradients, edges, node.shapes)
+        for edge, gi in zip(edges, gradients, strict=False):
+            if edge is not None and gi is not None:
+                self.add(edge, gi, owned and gi is not g)
         if op.passes_by and len(gradients) > len(edges):
             self.add(op.behind(node), gradients[-1], True)
         if not self.retain_graph and node.saved:
             node.saved = node.versions = ()
             node.edges = None
             node.params = primitive.NO_PARAMS
+
+    def _fitted(self, gradients: Sequence[Any], edges: Any, shapes: Any) -> list[Any]:
+        """The gradients of inputs that were broadcast, each of the shape of its input."""
+        return [
+            gi if e is None or gi is None or gi.shape == shape else self.fitting(gi, shape)
+            for gi, e, shape in zip(gradients, edges, shapes, strict=False)
+        ]
 
     def _visit_noted(self, node: Node, edges: Any, g: Any) -> Sequence[Any]:
         """The gradients of a node that has packed values, a noted line or hooks."""
@@ -415,7 +419,7 @@ def _run(
     if watchers:
         run.reach = run.reached()
     before, outer = state.recording, state.running
-    state.recording = recording_level(create_graph)
+    state.recording = recording_level(True) if create_graph else 0
     state.running = run
     try:
         for root, g in zip(roots, grads, strict=True):
@@ -443,43 +447,53 @@ def listed(value: Any) -> list[Any]:
 
 def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
     """The gradient that each output starts with: arrays, or Tensors that have a graph."""
-    given = [None] * len(tensors) if grads is None else listed(grads)
+    if grads is None:
+        return [_implied(t, name) for t in tensors]
+    given = listed(grads)
     if len(given) != len(tensors):
         raise GraphError(
             f"{name}: one gradient is needed per output. Got {len(given)} for {len(tensors)}."
         )
     out: list[Any] = []
     for t, g in zip(tensors, given, strict=True):
-        if not t.requires_grad:
-            raise GraphError(
-                f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
-                "or it was computed under no_grad or detached. Check requires_grad of the inputs."
-            )
-        array = t._array
         if g is None:
-            if type(array) is np.ndarray and array.size == 1 and array.dtype.kind == "f":
-                one = np.array(1, array.dtype)  # quicker than np.ones
-                out.append(one.reshape(array.shape) if array.ndim else one)
-                continue
-            if array.size != 1:
-                raise GraphError(
-                    f"{name}: a gradient is implied only for one-element tensors. "
-                    f"Got {describe(t)}. Call .sum() or .mean() first, or pass the gradient."
-                )
-            if array.dtype.kind in "iub":
-                raise DtypeError(f"{name}: {describe(t)} is not differentiable. Use a float.")
-            if array.dtype.kind == "c":
-                raise GraphError(
-                    f"{name}: a gradient is implied only for real outputs. Got {describe(t)}. "
-                    "Take .abs(), .real or .imag first, or pass the gradient."
-                )
-            out.append(backend.namespace(array).ones_like(array))
+            out.append(_implied(t, name))
             continue
-        if g._array.shape != array.shape:
+        _check_recorded(t, name)
+        if g._array.shape != t._array.shape:
             raise ShapeError(
                 f"{name}: a gradient must have the shape of its output. "
                 f"Got {describe(g)} for {describe(t)}."
             )
         primitive.check_same_device(name, [t, g])
-        out.append(as_seen(g if g.requires_grad else cast(g._array, array.dtype)))
+        out.append(as_seen(g if g.requires_grad else cast(g._array, t._array.dtype)))
     return out
+
+
+def _check_recorded(t: Any, name: str) -> None:
+    if not t.requires_grad:
+        raise GraphError(
+            f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
+            "or it was computed under no_grad or detached. Check requires_grad of the inputs."
+        )
+
+
+def _implied(t: Any, name: str) -> Any:
+    """The gradient 1 of an output that is one number."""
+    _check_recorded(t, name)
+    array, kind = t._array, t._array.dtype.kind
+    if type(array) is np.ndarray and array.size == 1 and kind == "f":
+        return np.array(1, array.dtype).reshape(array.shape)  # quicker than np.ones
+    if array.size != 1:
+        raise GraphError(
+            f"{name}: a gradient is implied only for one-element tensors. "
+            f"Got {describe(t)}. Call .sum() or .mean() first, or pass the gradient."
+        )
+    if kind in "iub":
+        raise DtypeError(f"{name}: {describe(t)} is not differentiable. Use a float.")
+    if kind == "c":
+        raise GraphError(
+            f"{name}: a gradient is implied only for real outputs. Got {describe(t)}. "
+            "Take .abs(), .real or .imag first, or pass the gradient."
+        )
+    return backend.namespace(array).ones_like(array)

@@ -10,7 +10,7 @@ from ..errors import GraphError, ShapeError, describe
 from ..ops.primitive import as_seen, wrap
 
 # Hooks on several gradients; while there is one, a pass notes beforehand what it will reach.
-watchers: weakref.WeakSet[Any] = weakref.WeakSet()
+watchers: set[weakref.ref[Any]] = set()
 
 
 class AfterAccumulation:

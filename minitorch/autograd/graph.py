@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -112,7 +113,7 @@ class _All:
         self.running: Any = None
         self.missing = 0
         self.grads: list[Any] = []
-        watchers.add(self)
+        watchers.add(weakref.ref(self, watchers.discard))
 
     def hook_for(self, index: int) -> Callable[[Any], None]:
         """The hook of one tensor."""

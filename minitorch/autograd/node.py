@@ -25,6 +25,15 @@ next_sequence = itertools.count().__next__
 Version = list[Any]
 
 
+class _Writes:
+    """When the memory of any tensor was last written in place, on the scale of `Node.sequence`."""
+
+    last = -1
+
+
+writes = _Writes()
+
+
 class Node:
     """One operation in the graph.
 

@@ -54,6 +54,7 @@ class Fused(Op):
         self.fast_backward = backward
         self.supports = supports
         self.bilinear = bilinear
+        self.saves_out = saves_out
         kinds = inspect.signature(definition).parameters.values()
         self.arity = sum(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in kinds)
         self.saves = tuple(range(self.arity)) + ((OUT,) if saves_out else ())
@@ -62,29 +63,20 @@ class Fused(Op):
         """Computes the operation; inputs left out at the end are None."""
         if len(inputs) < self.arity:
             inputs += (None,) * (self.arity - len(inputs))
-        arrays: list[Any] = []
-        record = tensors = plain = on_device = False
+        try:
+            arrays = [None if x is None else x._array for x in inputs]
+        except AttributeError:
+            return self._of_arrays(inputs, params)
+        record = False
         for x in inputs:
-            a = getattr(x, "_array", x)
-            arrays.append(a)
-            if a is None:
-                continue
-            on_device = on_device or type(a) is not ndarray
-            if a is x:
-                plain = True
-                continue
-            tensors = True
-            if x._view is not None:
-                x._sync_view()
-            record = record or x._rg
+            if x is not None:
+                if x._view is not None:
+                    x._sync_view()
+                if x._rg:
+                    record = True
         if not self.supports(*arrays, **params):
             return self.definition(*inputs, **params)
-        if not tensors:
-            return self.forward(*arrays, **params)[0]
-        if plain:
-            tensor = primitive.Tensor
-            inputs = tuple([x if x is None or isinstance(x, tensor) else wrap(x) for x in inputs])
-        if on_device:
+        if not _ON_HOST.issuperset(map(type, arrays)):
             check_same_device(self.name, [x for x in inputs if x is not None])
         y, residuals = self.forward(*arrays, **params)
         out = wrap(y)
@@ -94,39 +86,42 @@ class Fused(Op):
             primitive.tape.note_fused(self, out, arrays, inputs, residuals, params)
         return out
 
+    def _of_arrays(self, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The operation on raw arrays; a Tensor among them makes the result one."""
+        tensor = primitive.Tensor
+        if any(isinstance(x, tensor) for x in inputs):
+            wrapped = [x if x is None or isinstance(x, tensor) else wrap(x) for x in inputs]
+            return self(*wrapped, **params)
+        if not self.supports(*inputs, **params):
+            return self.definition(*inputs, **params)
+        return self.forward(*inputs, **params)[0]
+
     def _record(
         self, out: Any, inputs: Any, arrays: list[Any], residuals: Any, params: dict[str, Any]
     ) -> None:
         edges: list[Any] = []
-        for x in inputs:
-            if x is None:
-                edges.append(None)
-            elif x._node is None:
-                edges.append(x if x._rg else None)
-            else:
-                edges.append(input_edge(x))
-        saved: list[Any] = []
         versions: list[Any] = []
+        saved = [*arrays, *residuals]
+        unneeded = (not inputs[1]._rg, not inputs[0]._rg, True) if self.bilinear else None
         for i, x in enumerate(inputs):
             if x is None:
-                saved.append(None)
-            elif self.bilinear and (i == 2 or (i < 2 and edges[1 - i] is None)):
-                saved.append(_hollow(arrays[i]))
-            else:
-                version = x._version
-                if version is None:
-                    version = x._version = [0, "", 0]
-                saved.append(arrays[i])
-                versions += (version, version[0])
-        if OUT in self.saves:
-            version = version_of(out)
-            saved.append(out._array)
+                edges.append(None)
+                continue
+            edges.append(input_edge(x) if x._node is not None else x if x._rg else None)
+            if unneeded is not None and unneeded[i]:
+                if x._node is not None or not x._rg:  # a leaf lives as long as the node anyway
+                    saved[i] = _hollow(arrays[i])
+                continue
+            version = x._version
+            if version is None:
+                version = x._version = [0, "", 0]
             versions += (version, version[0])
+        if self.saves_out:
+            saved.insert(self.arity, out._array)
+            versions += (version_of(out), 0)
         node = _new(Node)
         node.op, node.params = self, params
-        node.edges = tuple(edges)
-        node.saved = (*saved, *residuals)
-        node.versions = tuple(versions)
+        node.edges, node.saved, node.versions = tuple(edges), tuple(saved), tuple(versions)
         node.shapes = node.meta = None
         node.sequence = next_sequence()
         if state.recording > 1:
@@ -148,6 +143,7 @@ class Fused(Op):
         return [edge is not None for edge in edges]
 
 
+_ON_HOST = frozenset((ndarray, type(None)))
 _ZEROS = bytes(16)
 
 

@@ -32,7 +32,8 @@ PACKED_DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 KERNELS_FROM = 65536
 KERNELS_FROM_IF_NUMBA = 8192
 
-Item = tuple[int, int, int, int]  # start, stop, start of the next slot, key
+
+Place = tuple[int, int, int]  # start, stop, start of the next slot
 
 
 class _Memory(np.ndarray):
@@ -69,9 +70,11 @@ class GradSlot:
         start: First element in the pack.
         stop: End of the elements.
         next: Where the following slot starts.
+        place: `(start, stop, next)`.
         blocks: Range of this slot's blocks in `pack.starts` and `pack.stops`.
         bound: `(name, Tensor, view)` of each state that lies in the pack.
         names: The names in `bound`.
+        flat: The parameter and its states in the pack, as arrays with one axis.
         owner: Weak reference to the optimizer that packed it.
     """
 
@@ -79,11 +82,13 @@ class GradSlot:
         "array",
         "blocks",
         "bound",
+        "flat",
         "grad",
         "names",
         "next",
         "owner",
         "pack",
+        "place",
         "start",
         "stop",
     )
@@ -95,9 +100,11 @@ class GradSlot:
         self.grad = pack.view(pack.grads, start, shape)
         self.stop = start + self.array.size
         self.next = pack.aligned(self.stop)
+        self.place = (start, self.stop, self.next)
         self.blocks = (0, 0)
         self.bound: tuple[tuple[str, Any, np.ndarray], ...] = ()
         self.names: tuple[str, ...] = ()
+        self.flat: tuple[np.ndarray, ...] = ()
         self.owner = weakref.ref(owner)
 
     def take(self, g: Any) -> bool:
@@ -119,12 +126,13 @@ class GradSlot:
             The slot's view with the values of `g`, or an array of its own where a user still holds
             an earlier gradient of this slot, or where `g` is large and can be kept as it is.
         """
-        own = fresh and g.base is None and g.flags.c_contiguous
-        if own and g.size >= LARGE:
+        taken = getrefcount(self.grad) != _ALONE
+        if (taken or g.size >= LARGE) and fresh and g.base is None and g.flags.c_contiguous:
             return g
-        if self.take(g):
-            return self.grad
-        return g if own else g.copy()
+        if taken:
+            return g.copy()
+        self.grad[...] = g
+        return self.grad
 
     def holds(self, state: dict[str, Any], names: tuple[str, ...]) -> bool:
         """True if every state named is still the one that lies in the pack."""
@@ -169,6 +177,8 @@ class Pack:
             slots.append(slot)
             start = slot.next
         self._cut_blocks(slots)
+        self._places: list[Place] = []  # those that `stretches` was asked for last
+        self._stretches: list[tuple[np.ndarray, ...]] = []
 
     def aligned(self, n: int) -> int:
         """`n` elements rounded up to whole cache lines."""
@@ -210,7 +220,20 @@ class Pack:
             bound.append((name, tensor, view))
         slot.bound = tuple(bound)
         slot.names = tuple(self.states)
+        flats = (self.params, *self.states.values())
+        slot.flat = tuple([flat[slot.start : slot.stop] for flat in flats])
         return slot
+
+    def stretches(self, places: list[Place]) -> list[tuple[np.ndarray, ...]]:
+        """Parameters, gradients and states at places, as flat arrays: few, where they are
+        neighbours, and cut once as long as the same places are asked for."""
+        if places != self._places:
+            flats = (self.params, self.grads, *self.states.values())
+            self._places = places
+            self._stretches = [
+                tuple([flat[low:high] for flat in flats]) for low, high in merged(list(places))
+            ]
+        return self._stretches
 
     def _cut_blocks(self, slots: list[GradSlot]) -> None:
         """Cuts each slot into blocks of its own, over which norms are summed."""
@@ -263,24 +286,23 @@ def is_movable(tensor: Any) -> bool:
     return owned and getrefcount(tensor._array.base) == _BASE_ALONE
 
 
-def merged(items: list[Item]) -> Iterator[tuple[int, int, int]]:
-    """Joins slots that follow each other and share a key.
+def merged(places: list[Place]) -> Iterator[tuple[int, int]]:
+    """Joins slots that follow each other.
 
     Args:
-        items: `(start, stop, next, key)` of slots of one pack, in any order.
+        places: Those of slots of one pack, in any order.
 
     Yields:
-        `(start, stop, key)` of each run.
+        `(start, stop)` of each run.
     """
-    items.sort()
-    low, high, following, key = items[0]
-    for start, stop, after, other in items[1:]:
-        if start == following and other == key:
-            high, following = stop, after
-        else:
-            yield low, high, key
-            low, high, following, key = start, stop, after, other
-    yield low, high, key
+    places.sort()
+    low, high, following = places[0]
+    for start, stop, after in places[1:]:
+        if start != following:
+            yield low, high
+            low = start
+        high, following = stop, after
+    yield low, high
 
 
 class Run:
@@ -337,6 +359,6 @@ def _single(array: Any) -> Run:
 def _joined(pack: Pack, slots: list[GradSlot]) -> Iterator[Run]:
     by_start = {slot.start: slot for slot in slots}
     by_stop = {slot.stop: slot for slot in slots}
-    for low, high, _ in merged([(s.start, s.stop, s.next, 0) for s in by_start.values()]):
+    for low, high in merged([slot.place for slot in slots]):
         blocks = slice(by_start[low].blocks[0], by_stop[high].blocks[1])
         yield Run(pack.grads[low:high], pack.starts[blocks] - low, pack.stops[blocks] - low)

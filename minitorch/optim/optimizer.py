@@ -393,26 +393,34 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
     def observed(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._in_step:
             return step(self, *args, **kwargs)
-        for hook in list(self._pre_hooks.values()):
-            result = hook(self, args, kwargs)
-            if result is not None:
-                if not isinstance(result, tuple) or len(result) != 2:
-                    raise ArgumentError(
-                        "register_step_pre_hook: a hook returns None or (args, kwargs). "
-                        f"Got {describe(result)}."
-                    )
-                args, kwargs = result
+        if self._pre_hooks:
+            args, kwargs = _before_step(self, args, kwargs)
         self._in_step = True
         try:
             out = step(self, *args, **kwargs)
         finally:
             self._in_step = False
         self.updates += 1
-        for hook in list(self._post_hooks.values()):
-            hook(self, args, kwargs)
+        if self._post_hooks:
+            for hook in list(self._post_hooks.values()):
+                hook(self, args, kwargs)
         return out
 
     return observed
+
+
+def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of an update, as the hooks before it leave them."""
+    for hook in list(optimizer._pre_hooks.values()):
+        result = hook(optimizer, args, kwargs)
+        if result is not None:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise ArgumentError(
+                    "register_step_pre_hook: a hook returns None or (args, kwargs). "
+                    f"Got {describe(result)}."
+                )
+            args, kwargs = result
+    return args, kwargs
 
 
 def _pairs(group: Group) -> Iterable[tuple[str, Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..autograd.mode import enable_grad
 from ..autograd.mode import state as modes
+from ..autograd.node import next_sequence, writes
 from ..errors import ArgumentError, ShapeError, describe
 from ..ops.inplace import repeats_memory
 from ..ops.primitive import wrap
@@ -136,15 +137,15 @@ class _GroupUpdate:
         self.group = group
         self.rule = optimizer._rule(group)
         self.kernel = getattr(compiled, self.rule.name, None)
-        self.scalars: dict[tuple[int, Any], Any] = {}
-        self.numbers: dict[tuple[int, Any], np.ndarray] = {}  # the same, for kernels
+        self.scalars: dict[Any, tuple[float, ...]] = {}
+        self.numbers: dict[tuple[Any, Any], np.ndarray] = {}  # the same, for kernels
 
     def run(self, loose: list[tuple[Any, Rule]]) -> None:
         """Updates what has a gradient; adds what is not packed to `loose`."""
         optimizer, rule, states = self.optimizer, self.rule, self.optimizer.state
         name, names = type(optimizer).__name__ + ".step", rule.states
         advance = optimizer._advance
-        packed: dict[Pack, list[flat.Item]] = {}
+        packed: dict[tuple[Pack, Any], list[flat.Place]] = {}  # by the number of the update
         # The slots of the tensors are read directly here: for small models this loop is the update.
         for p in self.group["params"]:
             grad = p._grad
@@ -158,8 +159,9 @@ class _GroupUpdate:
                 else:
                     step = advance(self.group, state)
                 if g is slot.grad or (g.size < LARGE and slot.take(g)):
-                    items = packed.setdefault(slot.pack, [])
-                    items.append((slot.start, slot.stop, slot.next, step))
+                    packed.setdefault((slot.pack, step), []).append(slot.place)
+                elif g.flags.c_contiguous:
+                    self.apply_flat(step, slot.flat[0], g.reshape(-1), *slot.flat[1:])
                 else:
                     self.apply(step, p._array, g, [view for _, _, view in slot.bound])
             else:
@@ -169,11 +171,10 @@ class _GroupUpdate:
             if version is not None:
                 version[0] += 1
                 version[1] = name
-        for pack, items in packed.items():
-            for low, high, step in flat.merged(items):
-                run = slice(low, high)
-                arrays = [pack.states[n][run] for n in names]
-                self.apply(step, pack.params[run], pack.grads[run], arrays)
+        for (pack, step), places in packed.items():
+            for arrays in pack.stretches(places):
+                self.apply_flat(step, *arrays)
+        writes.last = next_sequence()
 
     def update_alone(self, p: Any, g: Any) -> None:
         """Updates one parameter where it lies."""
@@ -204,33 +205,40 @@ class _GroupUpdate:
         self.apply(step, master, g.astype(master.dtype), states)
         p[...] = master.astype(p.dtype)
 
+    def scalars_of(self, step: Any) -> tuple[float, ...]:
+        """The numbers of the rule, computed once for all parameters in their update `step`."""
+        scalars = self.scalars.get(step)
+        if scalars is None:
+            scalars = self.scalars[step] = self.optimizer._scalars(self.group, step)
+        return scalars
+
     def apply(self, step: int, p: Any, g: Any, states: list[Any]) -> None:
         """Runs the rule on one array and its state."""
-        key = (step, p.dtype)
-        scalars = self.scalars.get(key)
-        if scalars is None:
-            scalars = self.scalars[key] = self.optimizer._scalars(self.group, step)
-        simple = type(p) is np.ndarray and p.flags.c_contiguous
-        for a in states:
-            simple = simple and a.flags.c_contiguous
         arrays = [p, g, *states]
-        if simple and p.ndim != 1:
-            arrays = [a.reshape(-1) for a in arrays]
-        if simple and self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
-            numbers = self.numbers.get(key)
-            if numbers is None:
-                numbers = self.numbers[key] = np.array(scalars, p.dtype)
-            self.kernel(*arrays, numbers)
+        if type(p) is np.ndarray and all([a.flags.c_contiguous for a in (p, *states)]):
+            self.apply_flat(step, *[a.reshape(-1) for a in arrays])
             return
         with _NOTHING if modes.quiet else np.errstate(all="ignore"):
-            if not simple:
-                self.rule.body(backend.namespace(p), *arrays, *scalars)
-            elif p.size <= NUMPY_BLOCK:
+            self.rule.body(backend.namespace(p), *arrays, *self.scalars_of(step))
+
+    def apply_flat(self, step: int, *arrays: np.ndarray) -> None:
+        """Runs the rule on arrays with one axis: parameters, gradients and state."""
+        p = arrays[0]
+        if self.kernel is not None and p.dtype in flat.PACKED_DTYPES:
+            key = (step, p.dtype)
+            numbers = self.numbers.get(key)
+            if numbers is None:
+                numbers = self.numbers[key] = np.array(self.scalars_of(step), p.dtype)
+            self.kernel(*arrays, numbers)
+            return
+        scalars = self.scalars_of(step)
+        with _NOTHING if modes.quiet else np.errstate(all="ignore"):
+            if p.size <= NUMPY_BLOCK:
                 self.rule.body(np, *arrays, *scalars)
-            else:
-                for low in range(0, p.size, NUMPY_BLOCK):
-                    block = [a[low : low + NUMPY_BLOCK] for a in arrays]
-                    self.rule.body(np, *block, *scalars)
+                return
+            for low in range(0, p.size, NUMPY_BLOCK):
+                block = [a[low : low + NUMPY_BLOCK] for a in arrays]
+                self.rule.body(np, *block, *scalars)
 
 
 def check_place(optimizer: Optimizer, p: Any) -> None:

@@ -226,6 +226,7 @@ def test_layers_keep_only_the_factor_that_a_gradient_needs(layer: str, frozen: i
     bias = mt.randn(shapes[1][0], requires_grad=True)
     y = call(*factors, bias)
     kept = [a for a in y.grad_fn.saved if isinstance(a, np.ndarray) and any(a.strides)]
+    kept = [a for a in kept if a is not bias._array]  # which the graph's end holds anyway
     assert [a is factors[frozen]._array for a in kept] == [True]
     with mt.no_grad():
         moved.mul_(7)  # nobody needs the old values

@@ -254,10 +254,10 @@ def cross_entropy(
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1. Got {label_smoothing}.")
     targets.check_kind(name, input)
     weight = targets.class_weight(name, input, weight)
-    if target.shape == input.shape and target.dtype.is_floating_point:
+    if target._array.shape == input._array.shape and target.dtype.is_floating_point:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     all_count = targets.check_classes(name, input, target, ignore_index, reduction)
-    single = input.ndim == 1
+    single = input._array.ndim == 1
     if single:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
     loss = cross_entropy_op(

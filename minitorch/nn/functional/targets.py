@@ -136,7 +136,7 @@ def check_range(name: str, target: Tensor, low: int, high: int) -> None:
 
 def class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | None:
     """The weights of the classes without gradient, in the dtype of the input."""
-    if not input.dtype.is_floating_point or not input.ndim:
+    if input._array.dtype.kind not in "fV" or not input._array.ndim:
         raise DtypeError(
             f"{name}: the input must be floating, [N, C, …] or [C]. Got {describe(input)}."
         )
@@ -177,11 +177,14 @@ def check_classes(
     return _check_numbers(name, array, classes, ignore_index, reduction)
 
 
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
 @as_a_whole("check")
 def _check_numbers(name: str, array: Any, classes: int, ignore_index: int, reduction: str) -> bool:
     if ignore_index < 0 and array.dtype.kind == "i":
         # As numbers without a sign negative ones are the largest: one look finds both mistakes.
-        if np.maximum.reduce(array.view(f"u{array.itemsize}"), axis=None) < classes:
+        if np.maximum.reduce(array.view(_UNSIGNED[array.itemsize]), axis=None) < classes:
             return True
     low = np.minimum.reduce(array, axis=None)
     high = np.maximum.reduce(array, axis=None)

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..autograd.node import user_level, user_line
 from ..nn import hooks
 from ..ops import primitive
 from .audit import Watcher, framework_folders
+from .matcher import Match, matcher
 from .program import Retreat
 from .recording import Recording
 from .signature import Unsupported, difference, modes, objects_in, signature, watched
@@ -54,6 +55,20 @@ class Counts:
     recordings: int = 0
     replays: int = 0
     breaks: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+class _Usual(NamedTuple):
+    """Calls that are recognised quickly.
+
+    Attributes:
+        match: Gives the tensors of such a call, None for another one.
+        key: What chooses their recordings.
+        recordings: These.
+    """
+
+    match: Match
+    key: Any
+    recordings: list[Recording]
 
 
 class Captured:
@@ -102,6 +117,8 @@ class Captured:
         self._recordings: dict[Any, list[Recording]] = {}
         self._broken: dict[Any, tuple[str, str]] = {}
         self._last: Any = None
+        self._usual: _Usual | None = None
+        self._before: Recording | None = None
         self._spent = False
         self._watched = False
         every.add(self)
@@ -113,13 +130,19 @@ class Captured:
         if watched() or hooks.in_use:
             self.counts.eager += 1
             return self.function(*args, **kwargs)
-        tensors: list[Any] = []
-        try:
-            seen = args if self._ignored is None else args[: self._ignored]
-            key = (signature(seen, kwargs, tensors), modes())
-        except Unsupported as reason:
-            return self._eager((str(reason), user_line(skip=framework_folders())), args, kwargs)
-        for recording in self._recordings.get(key, ()):
+        seen = args if self._ignored is None else args[: self._ignored]
+        usual = self._usual
+        tensors: Any = None if usual is None else usual.match(seen, kwargs)
+        if tensors is not None and usual is not None:
+            key = usual.key
+        else:
+            tensors = []
+            try:
+                key = (signature(seen, kwargs, tensors), modes())
+            except Unsupported as reason:
+                return self._eager((str(reason), user_line(skip=framework_folders())), args, kwargs)
+            usual = None
+        for recording in self._recordings.get(key, ()) if usual is None else usual.recordings:
             if recording.misfit():
                 continue
             try:
@@ -129,12 +152,25 @@ class Captured:
             except Retreat:
                 continue
             self.counts.replays += 1
+            if usual is None:
+                self._became_usual(key, recording, seen)
             return out
         return self._missed(key, args, kwargs, tensors)
+
+    def _became_usual(self, key: Any, recording: Recording, seen: Any) -> None:
+        """Makes calls like the last two quick to recognise."""
+        if recording is not self._before:
+            self._before = recording
+            return
+        if recording.is_matched:
+            match = matcher(seen)
+            recording.is_matched = match is not None
+            self._usual = None if match is None else _Usual(match, key, self._recordings[key])
 
     def reset(self) -> None:
         """Forgets all recordings."""
         self._recordings.clear()
+        self._usual = self._before = None
         self._broken.clear()
         self.counts.recordings = 0
         self._spent = self._watched = False

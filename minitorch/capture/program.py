@@ -214,6 +214,8 @@ def backward_of(
 ) -> Callable[..., list[Any]]:
     """`backward(saved, *seeds)` to one gradient per edge; those that others hold are copied.
 
+    `saved` is a list, which it empties.
+
     Args:
         tape: The tape, whose constants the calls may read.
         calls: The calls of the backward pass, in order; those that no gradient needs are left out.
@@ -226,7 +228,7 @@ def backward_of(
     wanted = [slot for slot, _ in gradients if slot is not None]
     kept, used = needed(calls, wanted)
     source = Source(tape, {})
-    lines = [f"{_tuple(saved)} = saved", "del saved"] if saved else []
+    lines = [f"{_tuple(saved)} = saved", "saved.clear()"] if saved else []
     for slot, value in tape.constants.items():
         if slot in used and slot not in saved:
             lines.append(f"v{slot} = {source.name(value)}")

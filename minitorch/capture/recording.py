@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from .. import random
-from ..autograd.mode import quiet, state
+from ..autograd.mode import state
 from ..ops.cross_entropy import divisor
-from ..ops.primitive import Tensor, edge_of, input_edge, version_of
+from ..ops.primitive import Tensor, edge_of, input_edge, version_of, wrap
 from .compare import alike
 from .fusion import fused, without_means
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
 from .program import Retreat, backward_of, forward_of, makes, needed, reads
 from .recompute import recomputed
-from .region import hang, tensor_of
+from .region import Held, hang, quietly
 from .state import State
 from .tape import Break, Call, Ref, Tape
 
@@ -36,6 +36,10 @@ class Recording:
         label: Its name, for tracebacks.
         given: The containers among the arguments.
 
+    Attributes:
+        replays: How often it was replayed or proved.
+        is_matched: Calls like its own can be recognised quickly, as far as is known.
+
     Raises:
         Break: The run cannot be repeated.
     """
@@ -52,6 +56,7 @@ class Recording:
         self.state = snapshot
         self._given = given
         self.replays = 0
+        self.is_matched = True
         self.draws = any(call.kind == "random" for call in tape.calls)
         self._label = label
         self._tensors = self._known_externals(tape, snapshot, inputs)
@@ -91,6 +96,9 @@ class Recording:
         self._guarded = [known[slot] for slot in saved if slot in known]
         self._guarded_inputs = [i for i, ref in enumerate(tape.inputs) if ref.slot in saved]
         self._externals = list(known.values())
+        self._look()
+        lone = all(kind == "old" for kind, _ in self._edges)
+        self._fixed = tuple([t for _, t in self._edges]) if lone else None
         self._differentiable = [i for i, t in enumerate(self.outputs) if t._rg]
         del self.outputs, self._given
 
@@ -257,11 +265,23 @@ class Recording:
 
     def misfit(self) -> str:
         """What differs from the recorded run in state or tensors; "" if it may be replayed."""
+        for t, array, rg in self._seen:
+            if t._array is not array or t._rg is not rg or t._node is not None:
+                text = self._look()
+                if text:
+                    return text
+                break
+        return self.state.changed()
+
+    def _look(self) -> str:
+        """As `misfit`, of tensors, whose arrays are noted."""
         for t, shape, dtype, rg in self._checks:
             a = t._array
             if a.shape != shape or a.dtype != dtype or t._rg is not rg or t._node is not None:
                 return self._tensor_text(t, shape, rg)
-        return self.state.changed()
+        self._seen = [(t, t._array, rg) for t, _, _, rg in self._checks]
+        self._arrays = [t._array for t in self._externals]
+        return ""
 
     @staticmethod
     def _tensor_text(t: Any, shape: Any, rg: bool) -> str:
@@ -276,15 +296,11 @@ class Recording:
             Retreat: A value that the recording relies on differs; nothing has happened.
         """
         arrays = [t._array for t in tensors]
-        arrays += [t._array for t in self._externals]
+        arrays += self._arrays
         before = random.positions() if self.draws else None
         kept = [(t, t._array.copy()) for t in self._written] if self._at_once else ()
         try:
-            if state.quiet:
-                outs, saved, values = self.forward(*arrays)
-            else:
-                with quiet():
-                    outs, saved, values = self.forward(*arrays)
+            outs, saved, values = quietly(self.forward, *arrays)
         except Exception as error:  # what eager raises names the user's line
             if before is not None:
                 random.rewind(before)
@@ -294,27 +310,29 @@ class Recording:
         if self._effects is not None:
             self._effects(values, True)
         self.replays += 1
-        outputs = [tensor_of(array) for array in outs]
+        outputs = [wrap(array) for array in outs]
         if self._edges and state.recording:
             count = outputs.pop()._array if self._weighted else self._count
             self._hang(outputs, tensors, saved, count)
+        if self._spec == ("out", 0):
+            return outputs[0]
         return self._rebuilt(self._spec, outputs, tensors)
 
     def _hang(
         self, outputs: list[Any], tensors: Sequence[Any], saved: tuple[Any, ...], count: Any
     ) -> None:
-        edges = tuple([input_edge(t if kind == "old" else tensors[t]) for kind, t in self._edges])
+        edges = self._fixed
+        if edges is None:
+            edges = tuple(
+                [input_edge(t if kind == "old" else tensors[t]) for kind, t in self._edges]
+            )
         versions: list[Any] = []
         for t in self._guarded:
-            version = version_of(t)
+            version = t._version or version_of(t)
             versions += (version, version[0])
         for i in self._guarded_inputs:
             version = version_of(tensors[i])
             versions += (version, version[0])
-        differentiable = [outputs[i] for i in self._differentiable]
-        params: dict[str, Any] = {"backward": self._backward, "mean_count": count}
-        if len(differentiable) > 1:
-            params["outputs"] = len(differentiable)
         own: list[tuple[Any, ...]] = []
         for read in self._exposed:
             of_results: list[Any] = []
@@ -322,9 +340,13 @@ class Recording:
                 version = version_of(outputs[j])
                 of_results += (version, version[0])
             own.append(tuple(of_results))
-        hang(differentiable, edges, saved, tuple(versions), own, params)
+        differentiable = [outputs[i] for i in self._differentiable]
+        params = {"backward": self._backward, "mean_count": count, "held": Held(saved, own)}
+        if len(differentiable) > 1:
+            params["outputs"] = len(differentiable)
+        hang(differentiable, edges, tuple(versions), params)
 
-    def _backward(self, saved: Any, gs: Sequence[Any]) -> Sequence[Any]:
+    def _backward(self, saved: list[Any], gs: Sequence[Any]) -> Sequence[Any]:
         given = tuple(i for i, g in enumerate(gs) if g is not None)
         program = self._programs.get(given)
         if program is not None:
@@ -332,7 +354,7 @@ class Recording:
             return found
         total: list[Any] = [None] * len(self._edges)
         for i in given:
-            part = self._programs[(i,)](saved, gs[i])
+            part = self._programs[(i,)]([*saved], gs[i])
             total = [
                 b if a is None else a if b is None else a + b
                 for a, b in zip(total, part, strict=True)
@@ -366,8 +388,7 @@ class Recording:
         arrays = [t._array for t in tensors]
         arrays += [t._array for t in self._externals]
         try:
-            with quiet():
-                outs, saved, values = self.forward(*arrays)
+            outs, saved, values = quietly(self.forward, *arrays)
         except Exception as error:
             random.load_state_dict(before)
             for t, old in kept:
@@ -395,7 +416,7 @@ class Recording:
         if len(roots) != len(self._differentiable):
             return False
         seeds = seeds_like([t._array for t in roots])
-        mine = self._backward(saved, seeds)
+        mine = self._backward([*saved], seeds)
         targets = [edge_of(t if kind == "old" else tensors[t]) for kind, t in self._edges]
         nodes = [t._node for t in roots]
         found = StandingPass(set(targets) - {None}, nodes).gradients(nodes, seeds)

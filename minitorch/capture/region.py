@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..autograd.accumulation import accumulate
 from ..autograd.engine import OUTPUT_OF
-from ..autograd.mode import quiet, state
+from ..autograd.mode import state
 from ..autograd.node import Node, check_versions
 from ..errors import GraphError
-from ..ops.primitive import Op, Tensor, new_node, wrap
-
-_NOTHING = contextlib.nullcontext()
+from ..ops.primitive import Op, Tensor, new_node
 
 
 class Region(Op):
@@ -52,15 +50,15 @@ class Region(Op):
             node.check_versions()
         before, state.recording = state.recording, 0
         try:
-            with _NOTHING if state.quiet else quiet():
-                one = np.array(1, array.dtype).reshape(array.shape)  # quicker than np.ones
-                found = self._gradients(node, [one], retain)
-                for edge, g in zip(edges, found, strict=True):
-                    if edge is not None and g is not None:
-                        accumulate(edge, g, True)
+            quietly(self._to_leaves, node, edges, _one(array.dtype, array.shape), retain)
         finally:
             state.recording = before
         return True
+
+    def _to_leaves(self, node: Node, edges: Sequence[Any], g: Any, retain: bool) -> None:
+        for edge, gi in zip(edges, self._gradients(node, [g], retain), strict=True):
+            if edge is not None and gi is not None:
+                accumulate(edge, gi, True)
 
     @staticmethod
     def _gradients(node: Node, gs: list[Any], retain: bool) -> Sequence[Any]:
@@ -71,7 +69,7 @@ class Region(Op):
         for i in given:
             if held.own[i]:
                 check_versions(node, held.own[i])
-        values = held.values
+        values = [*held.values]  # which backward empties: each is let go after its last use
         if not retain:
             held.used |= given
             if len(held.used) == len(gs):  # nobody can ask again: let go at once
@@ -105,9 +103,7 @@ REGION = Region()
 def hang(
     outputs: Sequence[Any],
     edges: tuple[Any, ...],
-    saved: tuple[Any, ...],
     versions: tuple[Any, ...],
-    own: Sequence[tuple[Any, ...]],
     params: dict[str, Any],
 ) -> None:
     """Puts output tensors into the graph, behind one node.
@@ -115,12 +111,10 @@ def hang(
     Args:
         outputs: The results with gradients.
         edges: Where their gradients go.
-        saved: What backward needs.
-        versions: Of arguments and parameters that it needs, and their numbers now.
-        own: For each output, those of the results that its gradients need.
+        versions: Of arguments and parameters that backward needs, and their numbers now.
         params: Of the node.
     """
-    node = new_node(REGION, edges, {**params, "held": Held(saved, own)})
+    node = new_node(REGION, edges, params)
     node.versions = versions
     if len(outputs) == 1:
         outputs[0]._node, outputs[0]._rg = node, True
@@ -129,6 +123,19 @@ def hang(
         t._node, t._rg = new_node(OUTPUT_OF, (node,), {"index": i}), True
 
 
-def tensor_of(array: Any) -> Any:
-    """A Tensor around what a recording gave."""
-    return wrap(array if type(array) is np.ndarray else np.asarray(array))
+def quietly(body: Callable[..., Any], *args: Any) -> Any:
+    """`body(*args)`, during which NumPy says nothing of overflow and the like."""
+    if state.quiet:
+        return body(*args)
+    with np.errstate(all="ignore"):
+        state.quiet = True
+        try:
+            return body(*args)
+        finally:
+            state.quiet = False
+
+
+@functools.lru_cache(64)
+def _one(dtype: Any, shape: tuple[int, ...]) -> Any:
+    """The gradient of a number by itself, which nobody changes."""
+    return np.ones(shape, dtype)

@@ -34,6 +34,7 @@ from ..nn.containers import ModuleDict, Sequential
 from ..nn.module import Module
 from ..tensor import Tensor
 from .audit import origin
+from .identity import Identity, question_of
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MISSING = object()
@@ -45,6 +46,8 @@ _OPAQUE = frozenset(sys.stdlib_module_names) | {"minitorch", "numpy", "builtins"
 _HOLDERS = frozenset("argparse collections configparser optparse types".split())
 _HASHED = 1 << 26  # bytes of a NumPy array up to which a change in the recorded run is noticed
 _DEEPEST = 12
+# What a Module notes of its attributes when they are set; it changes with them alone.
+_NOTES = ("_declared", "_constants")
 
 
 class TooLarge(Exception):
@@ -84,6 +87,14 @@ class State:
             self._visit(name, root, 0)
         self._take_codes()
         del self._codes
+        self._identity = Identity(
+            maps=self._maps,
+            slots=self._slots,
+            lists=self._lists,
+            cells=self._cells,
+            orders=self._orders,
+            sizes=self._sizes,
+        )
 
     # ---- taking ----------------------------------------------------------------------------------
 
@@ -193,6 +204,8 @@ class State:
             if name == "_task":  # a TaskModule's link to its Trainer, and its hyper-parameters
                 values = getattr(getattr(value, "hparams", None), "_values", None)
                 self._visit(f"{path}.hparams", values, depth + 1)
+            elif name in _NOTES:
+                self._maps.append((held, name, value, f"{path}.{name}"))
             else:
                 self._entry(self._maps, held, name, value, f"{path}.{name}", depth + 1)
 
@@ -220,15 +233,16 @@ class State:
             if _is_opaque(part) or id(part) in self._classes:
                 continue
             self._classes[id(part)] = part
-            for name, value in list(vars(part).items()):
+            held = vars(part)
+            for name, value in list(held.items()):
                 if name[:2] != "__":
                     path = f"{part.__name__}.{name}"
-                    self._entry(self._maps, vars(part), name, value, path, depth + 1)
+                    self._entry(self._maps, held, name, value, path, depth + 1)
 
     def _object(self, path: str, value: Any, depth: int) -> None:
         kind = type(value)
         if isinstance(value, set | frozenset):
-            self._ask(lambda: sorted(map(id, value)), path)
+            self._ask(question_of(value), path)
         elif isinstance(value, np.ndarray):
             if value.size <= _SMALL:
                 self._ask(value.tobytes, path)
@@ -289,6 +303,16 @@ class State:
 
     def changed(self) -> str:
         """The first part that is no longer as it was; "" if there is none."""
+        path = "" if self._identity.holds() else self._changed()
+        if path:
+            return path
+        for question, answer, path in self._asked:
+            if question() != answer:
+                return path
+        return ""
+
+    def _changed(self) -> str:
+        """`changed`, entry by entry: other objects may be equal."""
         for held, key, value, path in self._maps:
             now = held.get(key, _MISSING)
             if now is not value and not _equal(now, value):
@@ -296,9 +320,6 @@ class State:
         for held, name, value, path in self._slots:
             now = getattr(held, name, _MISSING)
             if now is not value and not _equal(now, value):
-                return path
-        for question, answer, path in self._asked:
-            if question() != answer:
                 return path
         for container, keys, path in self._orders:
             if list(container) != keys:

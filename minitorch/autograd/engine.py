@@ -170,7 +170,7 @@ class Pass:
             node = heapq.heappop(heap)[1]
             g = pending.pop(node)
             if type(g) is Parts:
-                only_read = node.meta is None and self.wanted is None
+                only_read = node.meta is None and (self.wanted is None or node not in self.wanted)
                 if not only_read:
                     g = self.assembled(g)
                 elif not node.op.takes_parts:

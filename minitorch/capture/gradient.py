@@ -12,7 +12,7 @@ from ..autograd.accumulation import added, grow
 from ..autograd.engine import Pass, sum_to
 from ..autograd.mode import quiet, state
 from ..autograd.node import Node, leading_to
-from ..autograd.parts import Parts, assemble
+from ..autograd.parts import Parts, assemble, together
 from ..ops.elementwise import ADD
 from ..ops.fused import Fused
 from .tape import Break, Call, Ref, Tape
@@ -90,14 +90,21 @@ class RecordedPass(StandingPass):
 
     def assembled(self, parts: Parts) -> Any:
         """One gradient for those of parts."""
-        args = (parts.shape, parts.places, parts.whole, *parts.values)
-        out = assemble(*args)
-        self._note(assemble, tuple(self._encoded(x) for x in args), {}, out)
+        out = assemble(parts.shape, parts.places, parts.whole, *parts.values)
+        self._note(assemble, self._parts(parts), {}, out)
         return out
 
     def read_once(self, parts: Parts) -> Any:
-        """As `assembled`: when it is replayed, gradients may lie elsewhere."""
-        return self.assembled(parts)
+        """As `assembled`, for who only reads it; where the parts lie is looked at in each run."""
+        out = super().read_once(parts)
+        if self.tape.known(out) is None:
+            args = (self._encoded(x) for x in (parts.whole, *parts.values))
+            self._note(Joined(parts), tuple(args), {}, out)
+        return out
+
+    def _parts(self, parts: Parts) -> tuple[Any, ...]:
+        values = (self._encoded(x) for x in parts.values)
+        return (parts.shape, tuple(parts.places), self._encoded(parts.whole), *values)
 
     def fitting(self, g: Any, shape: tuple[int, ...]) -> Any:
         """The gradient of an input of that shape that was broadcast."""
@@ -109,7 +116,11 @@ class RecordedPass(StandingPass):
         """The gradients of the inputs of `node` that have an edge in `edges`."""
         op: Any = node.op
         refs = self._saved(node, saved)
-        g_ref, params = self._encoded(g), self._encoded(node.params)
+        g_ref: Any = None
+        if type(g) is Parts:  # the rule puts them together as it likes
+            g_ref = self.tape.bind(g)
+            self.tape.calls.append(Call(_together, self._parts(g), {}, g_ref))
+        g_ref, params = g_ref or self._encoded(g), self._encoded(node.params)
         if op.vjps is not None:
             out: list[Any] = []
             for rule, edge in zip(op.vjps, edges, strict=True):
@@ -166,6 +177,46 @@ class RecordedPass(StandingPass):
         if not isinstance(value, _ARRAYS) or self.tape.known(value) is not None:
             return None
         return self.tape.bind(value)
+
+
+def _together(shape: Any, places: Any, whole: Any, *values: Any) -> Parts:
+    """Gradients of parts, as the engine collects them."""
+    parts = Parts(shape, whole, places[0], values[0])
+    for place, value in zip(places[1:], values[1:], strict=True):
+        parts.add(place, value)
+    return parts
+
+
+class Joined:
+    """What `Pass.read_once` gives for gradients of parts like these.
+
+    Args:
+        parts: Those of the recorded run.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._shape, self._places, self._dtype = parts.shape, tuple(parts.places), parts.dtype
+        self._seats: list[tuple[int, tuple[int, ...]]] | None = None
+        total = together(parts)
+        if total is not None:
+            seats = [total[place] for place in self._places]
+            self._seats = [(_address(a) - _address(total), a.strides) for a in seats]
+
+    def __call__(self, whole: Any, *values: Any) -> Any:
+        """The memory that the values fill in their order, where they do, else new one."""
+        memory = values[0].base
+        if self._seats is None or type(memory) is not np.ndarray or memory.dtype != self._dtype:
+            return assemble(self._shape, self._places, whole, *values)
+        start = _address(memory)
+        for value, seat in zip(values, self._seats, strict=True):
+            if value.base is not memory or (_address(value) - start, value.strides) != seat:
+                return assemble(self._shape, self._places, whole, *values)
+        return memory.reshape(self._shape)
+
+
+def _address(a: Any) -> int:
+    where: int = a.ctypes.data
+    return where
 
 
 def _by_node(rule: Any, held: Any, params: Any, g: Any, saved: Any) -> Any:

@@ -220,7 +220,7 @@ class Tape:
             self.broken(str(reason))
             return
         again, more = op.forward(*arrays, **params)
-        if not alike((again, more), (out._array, residuals)):
+        if not alike(again, out._array):  # residuals may have room that nobody writes
             self.broken(f"{op.name} gives other values when it is computed again")
             return
         first = self.bind(out._array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import dis
 import gc
@@ -18,6 +19,7 @@ import minitorch as mt
 from minitorch import nn
 from minitorch.capture import Captured, CaptureError, CaptureWarning
 from minitorch.capture.audit import Watcher
+from minitorch.errors import ArgumentError
 from minitorch.nn import functional as F
 
 COUNTS = {"calls": 0}
@@ -342,3 +344,70 @@ def test_what_the_garbage_collector_ends_is_no_part_of_the_step() -> None:
         gc.set_threshold(*before)
     assert gc.isenabled()
     assert not reasons
+
+
+class RunningMean(nn.Module):
+    """Reads a buffer after the step itself has changed it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.register_buffer("mean", mt.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        h = self.layer(x)
+        with mt.no_grad():
+            self.mean.mul_(0.9).add_(h.detach().mean(0) * 0.1)
+        return h - self.mean
+
+
+def test_a_check_after_a_change_takes_the_change_back() -> None:
+    net, twin = RunningMean(), RunningMean()
+    twin.load_state_dict(net.state_dict())
+    call = Captured(lambda x, y: nn.functional.cross_entropy(net(x), y))
+    for i in range(9):
+        x, y = mt.randn(8, 5), mt.randint(0, 3, (8,)) + 5 * (i % 4 == 3)
+        found = []
+        for f in (call, lambda x, y: nn.functional.cross_entropy(twin(x), y)):
+            with pytest.raises(ArgumentError) if i % 4 == 3 else contextlib.nullcontext():
+                found.append(f(x, y).item())
+        assert found[:1] == found[1:]
+        assert net.mean.tolist() == twin.mean.tolist()
+    assert call.counts.breaks == {}
+    assert call.counts.replays == 3
+
+
+def test_calls_that_look_like_the_usual_ones() -> None:
+    w = mt.ones(3, requires_grad=True)
+
+    def step(batch: Any, scale: Any = 1, **rest: Any) -> Any:
+        a, b = batch["a"], batch["b"][0]
+        return ((a * w).sum() + b.sum() * (2 if a is b else 1)) * scale
+
+    call = Captured(step, budget=20)
+    a, b = mt.randn(2, 3), mt.randn(2, 3)
+    usual = ({"a": a, "b": (b,)}, 1)
+    for _ in range(8):
+        call(*usual)
+    assert call.counts.replays == 4
+    others: list[Any] = [
+        ({"a": a, "b": (a,)}, 1),
+        ({"a": a, "b": [b]}, 1),
+        ({"a": a, "b": (b.double(),)}, 1),
+        ({"a": a, "b": (b[:1],)}, 1),
+        ({"a": a, "b": (mt.randn(3, 2).T,)}, 1),
+        ({"a": a.clone().requires_grad_(), "b": (b,)}, 1),
+        ({"a": a, "b": (b,), "c": 1}, 1),
+        ({"a": a, "b": (b,)}, True),
+        ({"a": a, "b": (b,)}, 2),
+        ({"a": a, "b": (b,)},),
+    ]
+    for args in others:
+        assert call(*args).item() == step(*args).item()
+    with mt.no_grad():
+        assert not call(*usual).requires_grad
+    with mt.autocast("cpu", dtype=mt.bfloat16):
+        call(*usual)
+    assert call.counts.replays == 4
+    call(*usual)
+    assert call.counts.replays == 5

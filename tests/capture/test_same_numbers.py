@@ -234,6 +234,27 @@ def embedding_bag_of_words() -> Program:
     return net, loss, lambda: (mt.randint(0, 7, (5, 4)), mt.randint(0, 3, (5,)))
 
 
+@program
+def wide_lstm() -> Program:  # whose gates lie in rows with room between them
+    net = nn.ModuleList([nn.LSTM(3, 256, batch_first=True), nn.Linear(256, 3)])
+
+    def loss(x: Any, y: Any) -> Any:
+        return F.cross_entropy(net[1](net[0](x)[0][:, -1]), y)
+
+    return net, loss, _classes(2, 3, 3)
+
+
+@program
+def parts_that_lie_in_order() -> Program:
+    net = nn.Linear(6, 12)
+
+    def loss(x: Any) -> Any:
+        q, k, v = net(x).split(4, dim=1)
+        return (q * k + v[:, :2].sum() + v[:, 2:].square().sum()).mean()
+
+    return net, loss, lambda: (mt.randn(5, 6),)
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> Iterator[None]:
     before = mt.random.state_dict()

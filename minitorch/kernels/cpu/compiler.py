@@ -13,6 +13,7 @@ to the team of threads, by pieces, and belongs to the same machine code.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import time
@@ -22,19 +23,20 @@ from typing import Any
 import numba
 import numba.core.codegen as codegen
 from llvmlite import binding, ir
-from numba.core import cgutils, types
+from numba.core import base, cgutils, transforms, types
 from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.inline_closurecall import inline_closure_call
 from numba.core.ir_utils import get_definition, guard
-from numba.core.lowering import Lower
+from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
 
 from .. import ahead, loader
 from ..unobserved import unobserved
+from .lowering import BodyLower
 
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -110,33 +112,51 @@ def _undisturbed() -> Iterator[None]:
             _note(time.perf_counter() - start)
 
 
-_resolved: dict[Any, Any] = {}  # signatures of calls of numba's functions, by the types of a call
+# Signatures of calls of numba's functions, by function and types, which are kept with them.
+_resolved: dict[Any, Any] = {}
+_takes_location = functools.cache(getattr(base, "_has_loc", lambda function: False))
+
+
+_process = PostProcessor.run
+
+
+def _tidied(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """What numba does between two passes: when values are used is found out only where it counts,
+    before the last one."""
+    if emit_dels or self.func_ir.is_generator:
+        _process(self, emit_dels, extend_lifetimes)
+        return
+    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
+    self.func_ir.variable_lifetime = VariableLifetime(self.func_ir.blocks)
+    self.func_ir.generator_info = None
 
 
 @contextlib.contextmanager
-def _remembering(context: Any) -> Iterator[None]:
+def _remembering() -> Iterator[None]:
     """Calls of the same function with the same types are resolved once.
 
     To find what `+` of two integers is, numba tries dozens of candidates each time.
     """
-    resolve = context.resolve_function_type
+    resolve = types.Function.get_call_type
 
-    def remembered(function: Any, args: Any, kws: Any) -> Any:
-        if kws or not isinstance(function, types.Function):
-            return resolve(function, args, kws)
-        key = context, function, args
-        signature = _resolved.get(key)
-        if signature is None:
-            signature = resolve(function, args, kws)
-            if signature is not None:
-                _resolved[key] = signature
-        return signature
+    def remembered(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return resolve(function, context, args, kws)
+        key = id(context), id(function), *map(id, args)
+        known = _resolved.get(key)
+        if known is None:
+            known = _resolved[key] = resolve(function, context, args, kws), context, function, args
+        return known[0]
 
-    context.resolve_function_type = remembered
+    kind: Any = PostProcessor
+    before = kind.run, getattr(base, "_has_loc", None)
+    types.Function.get_call_type, kind.run = remembered, _tidied
+    base._has_loc = _takes_location
     try:
         yield
     finally:
-        context.resolve_function_type = resolve
+        types.Function.get_call_type = resolve
+        kind.run, base._has_loc = before
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -239,7 +259,7 @@ def _piece(module: Any, body: Any, kind: Any) -> Any:
     return piece
 
 
-class _BodyLower(Lower):
+class _BodyLower(BodyLower):
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
         """Lets Python call the entry instead of the body."""
         context, descriptor = self.context, self.fndesc
@@ -277,7 +297,7 @@ class Lean(Compiler):
     replaced: dict[Any, Any] = {InlineInlinables: _Inline}
 
     def compile_extra(self, func: Any) -> Any:
-        with _undisturbed(), _remembering(self.state.typingctx):
+        with _undisturbed(), _remembering():
             return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:

@@ -25,7 +25,8 @@ def gep(builder: Any, pointer: Any, position: Any) -> Any:
 
 def address_of(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
     """The address of an element of a one-dimensional array."""
-    return gep(builder, context.make_array(kind)(context, builder, array).data, position)
+    data = context.data_model_manager[kind].get_field_position("data")
+    return gep(builder, builder.extract_value(array, data), position)
 
 
 def load_index(builder: Any, pointer: Any, position: Any) -> Any:

@@ -23,6 +23,7 @@ from ..ops.primitive import Op
 from ..ops.reduction import LONG, added_one_by_one, mean_arrays, sum_arrays
 from .compare import alike
 from .lowering import Lowered, lies_in_rows, plan_of
+from .normalised import expression_of_norm, normalised, parts_of_norm
 from .program import makes, reads
 from .symbols import APPROXIMATE, Expression, Opaque, Symbol, constant, source, symbol, traced
 from .tape import Call, Ref, Tape
@@ -77,7 +78,7 @@ def fused(tape: Tape, calls: Sequence[Call], keep: Iterable[int]) -> list[Call]:
     """
     if not any(_is_worth(tape, call) for call in calls) or load("chain") is None:
         return list(calls)
-    calls = without_means(tape, calls)
+    calls = in_parts(tape, calls)
     found: list[Call] = []
     wanted = set(keep)
     ends = [i for i, call in enumerate(calls) if call.kind == "write"]
@@ -97,11 +98,25 @@ def _is_worth(tape: Tape, call: Call) -> bool:
     return getattr(array, "size", 0) >= LEAST and array.dtype.char in "fd"
 
 
-class Segment:
-    """Calls among which nothing changes memory."""
+class _NormsDiffer(Exception):
+    """A kernel with a batch_norm in it gives other bits than the one for it alone."""
 
-    def __init__(self, tape: Tape, calls: Sequence[Call], keep: set[int]) -> None:
+
+class Segment:
+    """Calls among which nothing changes memory.
+
+    Args:
+        tape: Where the values come from.
+        calls: The calls, in order.
+        keep: Slots that are read after them.
+        with_norms: Elementwise calls may be joined with batch_norm.
+    """
+
+    def __init__(
+        self, tape: Tape, calls: Sequence[Call], keep: set[int], with_norms: bool = True
+    ) -> None:
         self.tape, self.calls, self.keep = tape, list(calls), keep
+        self._with_norms = with_norms
         self.expressions: dict[int, Expression] = {}
         self.cheap: set[int] = set()
 
@@ -118,7 +133,10 @@ class Segment:
         units = list(dict.fromkeys(self._place[i] for i in range(len(self.calls))))
         self._join_readers(units)
         units = list(dict.fromkeys(self._place[i] for i in range(len(self.calls))))
-        kernels = self._kernels(units)
+        try:
+            kernels = self._kernels(units)
+        except _NormsDiffer:
+            return Segment(self.tape, self.calls, self.keep, with_norms=False).fused()
         out: list[Call] = []
         for unit in self._sorted(units):
             out += kernels.get(id(unit)) or [self.calls[i] for i in unit.calls]
@@ -133,6 +151,8 @@ class Segment:
                     continue
                 made = self._kernels_of(unit)
                 if not made:
+                    if any(part.has_kernel for part in unit.parts.values()):
+                        raise _NormsDiffer
                     unit.parts = {}
                     break
                 found[id(unit)] = made
@@ -169,6 +189,8 @@ class Segment:
                 return self._lowered_sum(call.args[0], call.kwargs["axes"])
             if call.body is sum_to:
                 return self._lowered_sum(call.args[0], _summed_axes(self.tape, *call.args))
+            if call.body is normalised and self._with_norms:
+                return Lowered(expression_of_norm(call, self._leaf), has_kernel=True)
             if not _is_elementwise(call.op) or not out.flags.c_contiguous and 0 not in out.strides:
                 return None
             args, kwargs = (self._symbols(x, out.size) for x in (call.args, call.kwargs))
@@ -318,7 +340,7 @@ class Segment:
         return reads(call) if part is None or not self._joinable(self._place[i]) else part.inputs
 
     def _joinable(self, unit: _Unit) -> bool:
-        if not unit.parts or not self._large(unit):
+        if not self._large(unit) or all(part.has_kernel for part in unit.parts.values()):
             return False
         return self._steps(unit) >= (1 if math.prod(unit.shape) >= _ALONE else STEPS)
 
@@ -348,8 +370,10 @@ class Segment:
         return out
 
 
-def without_means(tape: Tape, calls: Sequence[Call]) -> list[Call]:
-    """The calls; those of large means become a sum and a quotient, as their body has them."""
+def in_parts(tape: Tape, calls: Sequence[Call]) -> list[Call]:
+    """The calls; those of large means become a sum and a quotient, as their body has them, and
+    those of batch_norm what can be joined with other calls and what backward keeps."""
+    calls = [one for call in calls for one in parts_of_norm(tape, call, LEAST)]
     return [one for call in calls for one in _without_mean(tape, call)]
 
 

@@ -23,9 +23,13 @@ class Lowered:
         shape: What is passed over.
         inputs: Slots of the arrays.
         steps: What is computed, without reading and views.
+        has_kernel: There is one for it alone.
     """
 
-    def __init__(self, value: Expression, sums: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self, value: Expression, sums: tuple[str, int] | None = None, has_kernel: bool = False
+    ) -> None:
+        self.has_kernel = has_kernel
         self.value, self.sums, self.shape = value, sums, value.shape
         found = list(dict.fromkeys(_parts_of(value)))
         self.inputs = {x.value for x in found if x.op == "input"}

@@ -12,7 +12,7 @@ from ..autograd.mode import state
 from ..ops.cross_entropy import divisor
 from ..ops.primitive import Tensor, edge_of, input_edge, version_of, wrap
 from .compare import alike
-from .fusion import fused, without_means
+from .fusion import fused, in_parts
 from .gradient import RecordedPass, StandingPass, leaves_of, seeds_like
 from .program import Retreat, backward_of, forward_of, makes, needed, reads
 from .recompute import recomputed
@@ -67,7 +67,7 @@ class Recording:
             if any(np.may_share_memory(t._array, array) for array in tape.written)
         ]
         self._forwards = [
-            call for call in without_means(tape, tape.calls) if call.kind not in ("late", "log")
+            call for call in in_parts(tape, tape.calls) if call.kind not in ("late", "log")
         ]
         self._late = [call for call in tape.calls if call.kind in ("late", "log")]
         self._at_once = tape.reread

@@ -68,7 +68,8 @@ class Expression:
 
     Attributes:
         op: "input", "constant", "cast", "where", "broadcast", "reshape" (which adds or removes axes
-            of length 1), "near" (what NumPy may round otherwise) or a name from `_UFUNCS`.
+            of length 1), "near" (what NumPy may round otherwise), "fma" (product and sum, rounded
+            once where the processor can) or a name from `_UFUNCS`.
         args: Its operands.
         dtype: The type character of the result.
         value: Of an input its slot, of a constant its number.
@@ -108,7 +109,8 @@ def _cast(x: Expression, dtype: np.dtype[Any]) -> Expression:
     return Expression("cast", (x,), char, x.shape)
 
 
-def _apply(op: str, dtype: np.dtype[Any], *args: Expression) -> Expression:
+def applied(op: str, dtype: np.dtype[Any], *args: Expression) -> Expression:
+    """The step `op` on operands whose shapes are broadcast."""
     if dtype.char not in _DTYPES:
         raise Opaque(f"results of {dtype}")
     shape = np.broadcast_shapes(*[x.shape for x in args])
@@ -158,7 +160,7 @@ class Symbol(np.ndarray):
         """Only axes of length 1 may come or go."""
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         made = np.ndarray.reshape(np.asarray(self), wanted).shape
-        return symbol(_reshaped(_expression(self), made))
+        return symbol(reshaped(_expression(self), made))
 
 
 def _refuse(name: str) -> Callable[..., Any]:
@@ -227,14 +229,14 @@ def _built(ufunc: Any, args: list[Expression], result: np.dtype[Any]) -> Express
     if name is not None:
         if name in _ONLY_FLOATS:
             _need_float(a)
-        return _apply(name, result, *args)
+        return applied(name, result, *args)
     if ufunc is np.positive:
         return a
     if ufunc is np.square:
-        return _apply("mul", result, a, a)
+        return applied("mul", result, a, a)
     if ufunc is np.reciprocal:
         _need_float(a)
-        return _apply("div", result, constant(1, result), a)
+        return applied("div", result, constant(1, result), a)
     if ufunc is np.power and rest[0].op == "constant":
         return _power(a, float(rest[0].value), result)
     raise Opaque(ufunc.__name__)
@@ -250,7 +252,7 @@ def _power(a: Expression, exponent: float, dtype: np.dtype[Any]) -> Expression:
     _need_float(a)
 
     def make(op: str, *args: Expression) -> Expression:
-        return _apply(op, dtype, *args)
+        return applied(op, dtype, *args)
 
     size = abs(exponent)
     if size in (2, 3, 4):
@@ -259,7 +261,7 @@ def _power(a: Expression, exponent: float, dtype: np.dtype[Any]) -> Expression:
     elif size in (0.5, 1.5):
         # -0 has the powers of +0, and -inf those of +inf.
         zero, infinity = constant(0, dtype), constant(math.inf, dtype)
-        lowest = _apply("eq", np.dtype(bool), a, constant(-math.inf, dtype))
+        lowest = applied("eq", np.dtype(bool), a, constant(-math.inf, dtype))
         x = make("where", lowest, infinity, make("add", a, zero))
         out = make("sqrt", x) if size == 0.5 else make("mul", x, make("sqrt", x))
     else:
@@ -280,7 +282,7 @@ def _where(condition: Any, a: Any, b: Any) -> Symbol:
         constant(x, dtype) if type(x) in (int, float) else _cast(_expression(x), dtype)
         for x in (a, b)
     ]
-    return symbol(_apply("where", dtype, c, *args))
+    return symbol(applied("where", dtype, c, *args))
 
 
 def _clip(a: Any, low: Any = None, high: Any = None) -> Symbol:
@@ -314,7 +316,7 @@ def _broadcast_to(a: Any, shape: Any) -> Symbol:
     return symbol(Expression("broadcast", (x,), x.dtype, tuple(shape)))
 
 
-def _reshaped(x: Expression, shape: tuple[int, ...]) -> Expression:
+def reshaped(x: Expression, shape: tuple[int, ...]) -> Expression:
     """`x` in a shape that differs by axes of length 1."""
     if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
         raise Opaque("reshape")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -327,3 +328,64 @@ def test_a_module_learns_through_kernels() -> None:
         return found
 
     np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)
+
+
+# What follows batch_norm of x, with a second one beside; and whether it is joined with it.
+AFTER_NORM: dict[str, tuple[Callable[..., Any], bool]] = {
+    "relu": (lambda x, norm, other: norm(x).relu(), True),
+    "residual": (lambda x, norm, other: (norm(x) + x).relu(), True),
+    "both": (lambda x, norm, other: (norm(x) + other(x)).relu(), True),
+    "silu": (lambda x, norm, other: F.silu(norm(x)), True),
+    "pooling": (lambda x, norm, other: F.max_pool2d(norm(x), 2), False),
+}
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("name", AFTER_NORM)
+def test_what_follows_batch_norm_is_joined_with_it(name: str, training: bool) -> None:
+    after, joined = AFTER_NORM[name]
+    affine = name != "residual"
+    mt.manual_seed(0)
+    norms = nn.ModuleList([nn.BatchNorm2d(8, affine=affine) for _ in range(2)]).train(training)
+    for t in norms.state_dict().values():
+        if t.is_floating_point():
+            t.add_(mt.rand(t.shape))
+    twins = copy.deepcopy(norms)
+    x = mt.randn(16, 8, 12, 12) * 2 + 1
+    captured = Captured(lambda x: after(x, *norms))
+    for _ in range(6):
+        a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+        got, expected = captured(a * 1.0), after(b * 1.0, *twins)
+        got.sum().backward()
+        expected.sum().backward()
+        exactly = name != "silu"
+        for p, q in zip(
+            (got, a.grad, *norms.state_dict().values()),
+            (expected, b.grad, *twins.state_dict().values()),
+            strict=True,
+        ):
+            tolerance = 0 if exactly else 1e-5
+            np.testing.assert_allclose(p.detach(), q.detach(), rtol=tolerance, atol=tolerance)
+    assert not captured.counts.breaks
+    assert captured.counts.replays == 2
+    ran = {getattr(c.body, "__name__", "") for c in _recording(captured)._forwards}
+    assert ("normalised" not in ran) == joined
+
+
+def test_batch_norm_that_rounds_otherwise_is_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fusion.expression_of_norm
+
+    def other(call: Any, leaf: Any) -> Any:
+        y = real(call, leaf)
+        return type(y)("neg", (y,), y.dtype, y.shape)
+
+    monkeypatch.setattr(fusion, "expression_of_norm", other)
+    norm = nn.BatchNorm2d(8)
+    captured = Captured(lambda x: norm(x).relu() * 2.0)
+    x = mt.randn(16, 8, 12, 12)
+    for _ in range(6):
+        captured(x).sum().backward()
+    assert captured.counts.replays == 2
+    calls = _recording(captured)._forwards
+    assert [c.body.__name__ for c in calls if "norm" in getattr(c.body, "__name__", "")]
+    assert len(_kernels(calls)) == 1

@@ -263,6 +263,8 @@ class Lanes:
             return args[0]
         if op == "cast":
             return self.cast(args[0], kind)
+        if op == "fma":
+            return self.multiply_add(*args)
         if op == "where":
             return self.choose(*args)
         if op in _ORDERS:

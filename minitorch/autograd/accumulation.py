@@ -16,7 +16,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     """Sums a gradient over the axes along which its input was broadcast to it."""
     extra = g.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(
-        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
+        [i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1]
     )
     if axes and not hasattr(g, "_array") and g.dtype.itemsize == 2 and g.dtype.kind in "fV":
         g = g.astype(np.float32).sum(axes).astype(g.dtype)  # a half sum would stop growing

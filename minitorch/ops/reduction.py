@@ -30,7 +30,7 @@ def axes_of(name: str, ndim: int, dim: Dim) -> tuple[int, ...]:
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return tuple(range(ndim))
     given = (dim,) if isinstance(dim, int | np.integer) else tuple(dim)
-    out = tuple(shape.axis_of(name, ndim, d) for d in given)
+    out = tuple([shape.axis_of(name, ndim, d) for d in given])
     if len(set(out)) != len(out):
         raise ShapeError(f"{name}: an axis may be named once. Got dim={dim} for {ndim} axes.")
     return out if ndim else ()
@@ -80,7 +80,7 @@ def sum_arrays(a: Any, *, axes: tuple[int, ...], keepdim: bool, shape: Any) -> A
 def _spread(g: Any, axes: tuple[int, ...], keepdim: bool, shape_: Any) -> Any:
     """`g` with the reduced axes put back as 1, then broadcast to the input's shape."""
     if not keepdim and axes and len(axes) < len(shape_):
-        g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape_)))
+        g = g.reshape(tuple([1 if i in axes else n for i, n in enumerate(shape_)]))
     elif not keepdim:
         g = g.reshape((1,) * len(shape_))
     return shape.broadcast_to(g, shape_)

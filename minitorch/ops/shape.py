@@ -38,7 +38,8 @@ def sizes_of(args: Sequence[Any], named: Any = None) -> tuple[int, ...]:
         args = (named,)
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
-    return tuple(map(operator.index, args))
+    # Of a list: a tuple of an iterator is made larger first, and CPython keeps 2000 of each size.
+    return tuple([*map(operator.index, args)])
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -73,7 +74,7 @@ def _filled(name: str, x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
                 f"{name}: {describe(x)} has {total} elements, which {shape} cannot hold. "
                 "The named sizes must divide that number."
             )
-        return tuple(total // known if n == -1 else n for n in shape)
+        return tuple([total // known if n == -1 else n for n in shape])
     if known != total or min(shape, default=0) < 0:
         raise ShapeError(
             f"{name}: the number of elements must stay the same. "
@@ -161,7 +162,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     sizes = tuple(sizes)
     known = math.prod(n for n in sizes if n != -1)
     if -1 in sizes and known:
-        sizes = tuple(shape[axis] // known if n == -1 else n for n in sizes)
+        sizes = tuple([shape[axis] // known if n == -1 else n for n in sizes])
     if math.prod(sizes) != shape[axis]:
         raise ShapeError(
             f"unflatten: the sizes must multiply to {shape[axis]}, the length of axis {axis} of "
@@ -181,10 +182,10 @@ def squeeze(input: Any, dim: int | Sequence[int] | None = None, **names: Any) ->
         return renamed(squeeze, locals())
     shape = shape_of(input)
     if dim is None:
-        return reshape(input, tuple(n for n in shape if n != 1))
+        return reshape(input, tuple([n for n in shape if n != 1]))
     dims = (dim,) if isinstance(dim, int | np.integer) else tuple(dim)
     axes = {axis_of("squeeze", len(shape), d) for d in dims}
-    return reshape(input, tuple(n for i, n in enumerate(shape) if i not in axes or n != 1))
+    return reshape(input, tuple([n for i, n in enumerate(shape) if i not in axes or n != 1]))
 
 
 def unsqueeze(input: Any, dim: Any = None, **names: Any) -> Any:
@@ -227,7 +228,7 @@ def permute(input: Any, *args: Any, dims: Any = None) -> Any:
     """
     ndim = len(shape_of(input))
     given = sizes_of(args, dims)
-    order = tuple(axis_of("permute", ndim, d) for d in given) if len(given) == ndim else ()
+    order = tuple([axis_of("permute", ndim, d) for d in given]) if len(given) == ndim else ()
     if sorted(order) != list(range(ndim)):
         raise ShapeError(
             f"permute: each of the {ndim} axes of {describe(input)} must be named once. "
@@ -333,7 +334,9 @@ def expand(input: Any, *args: Any, size: Any = None, implicit: bool = False) -> 
     """`broadcast_to` where -1 keeps the length of an axis."""
     target, source = sizes_of(args, size), shape_of(input)
     offset = len(target) - len(source)
-    full = tuple(source[i - offset] if n == -1 and i >= offset else n for i, n in enumerate(target))
+    full = tuple(
+        [source[i - offset] if n == -1 and i >= offset else n for i, n in enumerate(target)]
+    )
     return broadcast_to(input, full)
 
 
@@ -345,7 +348,7 @@ def expand_as(input: Any, other: Any) -> Any:
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """All tensors expanded to their common shape."""
     shape = broadcast_shapes(*[shape_of(x) for x in tensors])
-    return tuple(broadcast_to(x, shape) for x in tensors)
+    return tuple([broadcast_to(x, shape) for x in tensors])
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -380,7 +383,7 @@ def repeat(input: Any, *args: Any, repeats: Any = None) -> Any:
     source = (1,) * (len(counts) - len(source)) + source
     pairs = [n for i, size in enumerate(source) for n in (counts[i], size)]
     spaced = reshape(input, [m for n in source for m in (1, n)])
-    target = tuple(c * n for c, n in zip(counts, source, strict=True))
+    target = tuple([c * n for c, n in zip(counts, source, strict=True)])
     return reshape(broadcast_to(spaced, pairs), target).clone()
 
 
@@ -401,14 +404,14 @@ _FLIP = Primitive(
 _ROLL = Primitive(
     "roll",
     lambda a, *, shifts, dims: backend.namespace(a).roll(a, shifts, dims),
-    (lambda g, *, shifts, dims: _ROLL(g, shifts=tuple(-s for s in shifts), dims=dims),),
+    (lambda g, *, shifts, dims: _ROLL(g, shifts=tuple([-s for s in shifts]), dims=dims),),
 )
 
 
 def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     """A copy with the named axes reversed."""
     ndim = len(shape_of(input))
-    axes = tuple(axis_of("flip", ndim, d) for d in sizes_of(args, dims))
+    axes = tuple([axis_of("flip", ndim, d) for d in sizes_of(args, dims)])
     if len(set(axes)) != len(axes):
         raise ShapeError(f"flip: an axis may be named once. Got {axes}.")
     return _FLIP(input, dims=axes if ndim else ())
@@ -424,7 +427,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if len(given) != len(shifts):
         raise ArgumentError(f"roll: one axis per shift is needed. Got {shifts} and {given}.")
     ndim = len(shape_of(input))
-    return _ROLL(input, shifts=shifts, dims=tuple(axis_of("roll", ndim, d) for d in given))
+    return _ROLL(input, shifts=shifts, dims=tuple([axis_of("roll", ndim, d) for d in given]))
 
 
 def _triangle(name: str) -> Primitive:
@@ -461,7 +464,7 @@ def _pad_forward(a: Any, *, widths: Any, value: float) -> Any:
 
 
 def _unpad(g: Any, widths: Any) -> Any:
-    index = tuple(slice(lo, g.shape[i] - hi) for i, (lo, hi) in enumerate(widths))
+    index = tuple([slice(lo, g.shape[i] - hi) for i, (lo, hi) in enumerate(widths)])
     return g[index]
 
 
@@ -472,8 +475,10 @@ def pad_constant(input: Any, widths: Sequence[tuple[int, int]], value: float = 0
     """Adds `widths[i] = (before, after)` elements of `value` to each axis; negative widths cut."""
     if any(n < 0 for pair in widths for n in pair):
         cut = tuple(
-            slice(max(-lo, 0), size - max(-hi, 0))
-            for size, (lo, hi) in zip(shape_of(input), widths, strict=True)
+            [
+                slice(max(-lo, 0), size - max(-hi, 0))
+                for size, (lo, hi) in zip(shape_of(input), widths, strict=True)
+            ]
         )
         input = input[cut]
         widths = [(max(lo, 0), max(hi, 0)) for lo, hi in widths]

@@ -142,7 +142,7 @@ def _spread(begin, end, gs, found, dx, offsets, numbers):  # type: ignore[no-unt
 
 
 def _three(values: tuple[int, ...], filler: int) -> tuple[int, ...]:
-    return (filler,) * (3 - len(values)) + tuple(map(int, values))
+    return (filler,) * (3 - len(values)) + tuple([*map(int, values)])
 
 
 def _planes(a: Any) -> Any:
@@ -157,7 +157,7 @@ def _settings(window: Any) -> tuple[tuple[int, ...], ...]:
 
 def _in_pairs(window: Any, size: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
     """Whether the windows are 2 × 2, side by side, and all there."""
-    if tuple(map(tuple, _settings(window))) != _PAIRS:
+    if tuple([tuple(setting) for setting in _settings(window)]) != _PAIRS:
         return False
     return all(2 * count <= n for count, n in zip(outputs, size, strict=True))
 

@@ -256,7 +256,7 @@ def adaptive_sizes(name: str, x: Tensor, output_size: Any, axes: int) -> tuple[i
         )
     if not all(x.shape[1:]):
         raise ShapeError(f"{name}: only the batch may be empty. Got {describe(x)}.")
-    return tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))
+    return tuple([n if m is None else m for n, m in zip(x.shape[2:], given, strict=True)])
 
 
 def _adaptive(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:

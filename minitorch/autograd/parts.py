@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import backend
+from ..backend.memory import address
 
 Index = tuple[Any, ...]
+_ALL = slice(None)
 
 
 class Parts:
@@ -56,18 +58,18 @@ def together(parts: Parts) -> Any:
     It is theirs: who gets it may read it only.
     """
     memory = getattr(parts.values[0], "base", None)
-    if type(memory) is not np.ndarray or parts.whole is not None:
+    if type(memory) is not np.ndarray or parts.whole is not None or memory.size != parts.held:
         return None
-    if memory.dtype != parts.dtype or memory.size != math.prod(parts.shape):
+    if memory.dtype != parts.dtype or not memory.flags.c_contiguous:
         return None
-    if not memory.flags.c_contiguous or cut(parts.places, parts.shape) != (True, True):
+    if cut(parts.places, parts.shape) != (True, True):
         return None
     total = memory.reshape(parts.shape)
     for place, value in zip(parts.places, parts.values, strict=True):
         part = total[place]
         if value.base is not memory or part.shape != value.shape or part.strides != value.strides:
             return None
-        if part.__array_interface__["data"] != value.__array_interface__["data"]:
+        if address(part) != address(value):
             return None
     return total
 
@@ -131,7 +133,7 @@ def _cut_axis(places: Sequence[Index]) -> int | None:
         for axis, part in enumerate(place):
             if part is None or (part is Ellipsis and axis != len(place) - 1):
                 return None
-            if part is Ellipsis or part == slice(None):
+            if part is Ellipsis or (type(part) is slice and part == _ALL):
                 continue
             if found is not None and axis != found:
                 return None

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
 from ..backend.memory import keep_freed_memory
 from . import ahead, threads
@@ -47,9 +47,11 @@ def load(family: str) -> ModuleType | None:
         threads do not survive a fork), or a thread other than the main one calls on a system
         without semaphores while numba found no threading layer that several threads may enter.
     """
+    module = _loaded.get(family)
+    if module is not None and _reentrant:
+        return module
     if _forked:
         return None
-    module = _loaded.get(family)
     if module is None:
         if family in _loaded:
             return None
@@ -59,7 +61,6 @@ def load(family: str) -> ModuleType | None:
             module = _loaded[family]
         if module is None:
             return None
-    threads.apply()
     if _reentrant or threading.current_thread() is threading.main_thread():
         return module
     return None
@@ -78,7 +79,7 @@ def load_for(
         contiguous: Whether all must be C-contiguous.
     """
     first = arrays[0]
-    if type(first) is not np.ndarray or first.size < least:
+    if type(first) is not ndarray or first.size < least:
         return None
     dtype = first.dtype
     if dtype.char not in kinds:
@@ -86,7 +87,7 @@ def load_for(
     for a in arrays:
         if a is None:
             continue
-        if type(a) is not np.ndarray or (a.dtype is not dtype and a.dtype != dtype):
+        if type(a) is not ndarray or (a.dtype is not dtype and a.dtype != dtype):
             return None
         if contiguous and not a.flags.c_contiguous:
             return None
@@ -194,9 +195,10 @@ def _has_layer(name: str) -> bool:
 
 
 def _after_fork() -> None:
-    global _forked, _importing
+    global _forked, _importing, _reentrant
     _importing = threading.RLock()
     _forked = any(module is not None for module in _loaded.values())
+    _reentrant = _reentrant and not _forked
 
 
 if hasattr(os, "register_at_fork"):

@@ -40,7 +40,7 @@ def asked() -> int | None:
 
 
 def apply() -> None:
-    """Called before kernels run: gives those of this thread the number that was asked for."""
+    """Gives kernels of this thread the number that was asked for last."""
     if _here.asked == _wanted:
         return
     with unobserved():
@@ -55,7 +55,9 @@ def apply() -> None:
 
 
 def count() -> int:
-    """How many threads a kernel that is called in this thread uses; `apply` ran before."""
+    """How many threads a kernel that is called in this thread uses."""
+    if _here.asked != _wanted:
+        apply()
     return _here.usable
 
 
@@ -98,7 +100,6 @@ def get_num_threads() -> int:
     if wanted is not None:
         return wanted
     if _products_are_ours:
-        apply()
         return count()
     from threadpoolctl import threadpool_info
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend
+from .. import backend, dtypes
 from ..kernels import load_for
 from . import comparison, linalg, product, reduction, shape
 from . import elementwise as el
@@ -102,9 +102,7 @@ def _compiled(q: Any, k: Any, v: Any, mask: Any) -> Any:
 
 
 def _hidden(mask: Any, causal: bool, q: Any, keys: int) -> tuple[Any, bool]:
-    """What is added, f32[B or 1, H or 1, L or 1, S or 1] or None, and if it is causal besides."""
-    if mask is None:
-        return None, causal
+    """What is added, f32[B or 1, H or 1, L or 1, S or 1], and if it is causal besides."""
     bias = _bias(np, mask, causal, q.shape[-2], keys, np.dtype(np.float32))
     return _four(bias, q, keys), False
 
@@ -134,13 +132,16 @@ def _forward(
     keep_scale: float = 1.0,
 ) -> tuple[Any, tuple[Any, ...]]:
     dtype = q.dtype
-    q, k, v = wide(q), wide(k), wide(v)
+    if dtype in dtypes.HALF:
+        q, k, v = wide(q), wide(k), wide(v)
     kernels = _compiled(q, k, v, mask)
     if kernels is not None:
-        bias, causal = _hidden(mask, causal, q, k.shape[-2])
+        bias = None
+        if mask is not None:
+            bias, causal = _hidden(mask, causal, q, k.shape[-2])
         drop = _drop(keep, keep_scale, q, k.shape[-2])
         out, rows = kernels.forward(q, k, v, bias, drop, scale, causal)
-        return out.astype(dtype, copy=False), (None, rows)
+        return (out if out.dtype is dtype else out.astype(dtype)), (None, rows)
     w = _weights(q, k, mask, scale, causal)
     return product.matmul(_kept(w, keep, keep_scale), v).astype(dtype, copy=False), (w, None)
 
@@ -175,16 +176,23 @@ def _backward(
     keep: Any = None,
     keep_scale: float = 1.0,
 ) -> list[Any]:
-    (w, rows), g = residuals, wide(g)
-    grads: list[Any] = [None] * 4
+    w, rows = residuals
+    dtype = q.dtype
+    half = dtype in dtypes.HALF
     if w is None and not needs[3]:
-        arrays = [wide(a) for a in (q, k, v)]
-        kernels = load_for("attention", g, *arrays, kinds="f", least=1)
+        arrays = [wide(a) for a in (g, q, k, v)] if half else [g, q, k, v]
+        kernels = load_for("attention", *arrays, kinds="f", least=1)
         if kernels is not None:
-            bias, causal = _hidden(mask, causal, q, k.shape[-2])
+            bias = None
+            if mask is not None:
+                bias, causal = _hidden(mask, causal, q, k.shape[-2])
             drop = _drop(keep, keep_scale, q, k.shape[-2])
-            grads[:3] = kernels.backward(g, *arrays, bias, drop, rows, scale, causal)
-            return [None if d is None else d.astype(q.dtype, copy=False) for d in grads]
+            dq, dk, dv = kernels.backward(*arrays, bias, drop, rows, scale, causal)
+            if half:
+                dq, dk, dv = dq.astype(dtype), dk.astype(dtype), dv.astype(dtype)
+            return [dq, dk, dv, None]
+    grads: list[Any] = [None] * 4
+    g = wide(g)
     if w is None:
         w = _weights(wide(q), wide(k), mask, scale, causal)
     if needs[2]:

@@ -34,6 +34,8 @@ class Fused(Op):
             changed in place, never an input.
         supports: `supports(*arrays, **params)` says whether the fast body applies.
         saves_out: The output comes first among the residuals, protected against later writes.
+        adds_onto: `backward` takes `onto=`, an array like the first input or None, and adds it to
+            the gradient of that input, rounded as on its own.
         bilinear: The first two inputs are multiplied with each other and the others added, so that
             each gradient needs at most the other factor; what no gradient needs is not kept.
     """
@@ -46,6 +48,7 @@ class Fused(Op):
         *,
         supports: Callable[..., bool],
         saves_out: bool = False,
+        adds_onto: bool = False,
         bilinear: bool = False,
     ) -> None:
         self.name = definition.__name__.lstrip("_")
@@ -53,6 +56,7 @@ class Fused(Op):
         self.forward = forward
         self.fast_backward = backward
         self.supports = supports
+        self.adds_onto = adds_onto
         self.bilinear = bilinear
         self.saves_out = saves_out
         kinds = inspect.signature(definition).parameters.values()
@@ -128,6 +132,12 @@ class Fused(Op):
             observe(node)
         out._node = node
         out._rg = True
+
+    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any], onto: Any) -> Sequence[Any]:
+        """The fast gradients on arrays, that of the first input added to an array like it."""
+        n, edges = self.arity, node.edges
+        needs = [edge is not None for edge in edges or ()]
+        return self.fast_backward(g, needs, saved[n:], *saved[:n], onto=onto, **node.params)
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The fast gradients on arrays; on Tensors, the gradients of the definition."""

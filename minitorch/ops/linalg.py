@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .. import backend
@@ -191,22 +190,14 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + bias
 
 
-def _rows(a: Any) -> Any:
-    return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-
-
 def _linear_forward(x: Any, weight: Any, bias: Any = None) -> tuple[Any, tuple[Any, ...]]:
-    y = product.product(_rows(x), weight.T, bias)
-    return (y if x.ndim == 2 else y.reshape(*x.shape[:-1], weight.shape[0])), ()
+    return product.linear(x, weight, bias), ()
 
 
 def _linear_backward(
     g: Any, needs: list[bool], residuals: Any, x: Any, weight: Any, bias: Any
 ) -> tuple[Any, Any, Any]:
-    gx, gw, gb = product.linear_gradients(_rows(g), _rows(x), weight, needs)
-    if gx is not None:
-        gx = gx.reshape(x.shape)
-    return gx, gw, gb
+    return product.linear_gradients(g, x, weight, needs)
 
 
 _LINEAR = Fused(

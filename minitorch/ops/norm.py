@@ -69,11 +69,12 @@ def _layer_backward(
     *,
     shape: tuple[int, ...],
     eps: float,
+    onto: Any = None,
 ) -> list[Any]:
     size = math.prod(shape)
-    kernels = load_for("norm", x, g, weight)
+    kernels = load_for("norm", x, g, weight, onto)
     if kernels is not None:
-        dx, dw, db = kernels.layer_norm_backward(g, x, weight, *residuals, size)
+        dx, dw, db = kernels.layer_norm_backward(g, x, weight, *residuals, size, onto)
     else:
         rows, g = wide(x.reshape(_rows(x, size))), wide(g.reshape(_rows(x, size)))
         w = None if weight is None else weight.reshape(-1)
@@ -84,10 +85,16 @@ def _layer_backward(
         gw = g if w is None else g * w
         dx = gw - gw.mean(1, keepdims=True)
         dx -= normal * (gw * normal).mean(1, keepdims=True)
-        dx *= rstd
+        dx = _added(dx * rstd, x, onto)
     return [
         _like(d, a, need) for d, a, need in zip((dx, dw, db), (x, weight, bias), needs, strict=True)
     ]
+
+
+def _added(dx: Any, x: Any, onto: Any) -> Any:
+    """A gradient of rows like x, with what has flowed into x before."""
+    dx = _like(dx, x, True)
+    return dx if onto is None else dx + onto
 
 
 def _like(d: Any, a: Any, need: bool) -> Any:
@@ -102,6 +109,7 @@ layer_norm_op = Fused(
     _layer_forward,
     _layer_backward,
     supports=lambda x, weight, bias, *, shape, eps: True,
+    adds_onto=True,
 )
 layer_norm_op.name = "layer_norm"
 
@@ -141,11 +149,12 @@ def _rms_backward(
     *,
     shape: tuple[int, ...],
     eps: float,
+    onto: Any = None,
 ) -> list[Any]:
     size = math.prod(shape)
-    kernels = load_for("norm", x, g, weight)
+    kernels = load_for("norm", x, g, weight, onto)
     if kernels is not None:
-        dx, dw = kernels.rms_norm_backward(g, x, weight, *residuals, size)
+        dx, dw = kernels.rms_norm_backward(g, x, weight, *residuals, size, onto)
     else:
         rows, g = wide(x.reshape(_rows(x, size))), wide(g.reshape(_rows(x, size)))
         w = None if weight is None else weight.reshape(-1)
@@ -154,6 +163,7 @@ def _rms_backward(
         dw = (g * normal).sum(0) if needs[1] else None
         gw = g if w is None else g * w
         dx = (gw - normal * (gw * normal).mean(1, keepdims=True)) * factor
+        dx = _added(dx, x, onto)
     return [_like(d, a, need) for d, a, need in zip((dx, dw), (x, weight), needs, strict=True)]
 
 
@@ -162,6 +172,7 @@ rms_norm_op = Fused(
     _rms_forward,
     _rms_backward,
     supports=lambda x, weight, *, shape, eps: x.dtype.kind != "c" and x.size > 0,
+    adds_onto=True,
 )
 rms_norm_op.name = "rms_norm"
 

@@ -58,6 +58,8 @@ class Op(Method):
     selects: bool = False
     # True where the rule may get gradients of parts of the output, `Parts`, before they are joined.
     takes_parts: bool = False
+    # True where `backward_onto` adds the gradient of the first input to what has flowed there.
+    adds_onto: bool = False
     # True for products: each rule needs the other operand only.
     crosswise: bool = False
     # True where a gradient beyond those of the inputs may follow, which goes to `behind(node)`.
@@ -66,6 +68,10 @@ class Op(Method):
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The gradients of all inputs at once, for operations without `vjps`."""
         raise NotImplementedError(f"{self.name} has no backward rule")
+
+    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any], onto: Any) -> Sequence[Any]:
+        """As `backward`, where `adds_onto`: the first gradient comes added to the array `onto`."""
+        raise NotImplementedError(f"{self.name} adds to no gradient")
 
 
 def raw(x: Any) -> Any:

@@ -5,13 +5,15 @@ Half types are multiplied in float32 and rounded once, as GPUs do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from .. import backend, dtypes
-from ..kernels import load_for
+from ..kernels import load, load_for
 
 # Multiplications below which OpenBLAS uses one thread too, and NumPy's own call is as fast.
 LEAST = 1 << 18
@@ -49,18 +51,39 @@ def matmul(a: Any, b: Any) -> Any:
     return backend.namespace(a).matmul(a, b)
 
 
-def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]:
-    """The gradients of x_MK, w_NK and a bias_N from g_MN, that of `x @ w.T + bias`."""
-    if g.size * w.shape[1] >= LEAST and needs[0] + needs[1] + needs[2]:
-        kernels = load_for("product", g, x, w, least=0, kinds="f")
-        if kernels is not None:
-            grads: list[Any] = kernels.linear_gradients(g, x, w, needs)
-            return grads
-    return [
-        product(g, w) if needs[0] else None,
-        product(g.T, x) if needs[1] else None,
+def _kernels_of(x: Any, work: int) -> Any:
+    """The compiled products for operands that are like x, if they pay for this work."""
+    if work < LEAST or type(x) is not ndarray:
+        return None
+    kernels = load("product")
+    return kernels if kernels is not None and kernels.takes(x.dtype) else None
+
+
+def _rows(a: Any) -> Any:
+    return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+
+
+def linear(x: Any, w: Any, bias: Any = None) -> Any:
+    """`x_…K @ w_NK.T + bias_N` of arrays of one dtype, float32 or wider."""
+    kernels = _kernels_of(x, x.size * w.shape[0])
+    if kernels is not None:
+        return kernels.linear(x, w, bias)
+    y = product(_rows(x), w.T, bias)
+    return y if x.ndim == 2 else y.reshape(*x.shape[:-1], w.shape[0])
+
+
+def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
+    """The gradients of x_…K, w_NK and a bias_N from g_…N, that of `x @ w.T + bias`."""
+    kernels = _kernels_of(g, g.size * w.shape[1]) if g.dtype is x.dtype else None
+    if kernels is not None:
+        grads: tuple[Any, Any, Any] = kernels.linear_gradients(g, x, w, needs)
+        return grads
+    g = _rows(g)
+    return (
+        product(g, w).reshape(x.shape) if needs[0] else None,
+        product(g.T, _rows(x)) if needs[1] else None,
         column_sums(g) if needs[2] else None,
-    ]
+    )
 
 
 def column_sums(x: Any) -> Any:
@@ -69,4 +92,4 @@ def column_sums(x: Any) -> Any:
     return x.sum(axis=0) if kernels is None else kernels.column_sums(x)
 
 
-__all__ = ["column_sums", "linear_gradients", "matmul", "product"]
+__all__ = ["column_sums", "linear", "linear_gradients", "matmul", "product"]

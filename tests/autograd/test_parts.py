@@ -5,6 +5,7 @@ import pytest
 
 import minitorch
 from minitorch.autograd import parts
+from minitorch.backend import memory
 
 F32, F64 = minitorch.float32, minitorch.float64
 
@@ -209,3 +210,11 @@ def test_a_hook_that_writes_into_a_gradient_changes_no_other():
     q, _ = _attend(x, weight, apart=False, hook=lambda g: g.mul_(0))
     np.testing.assert_array_equal(q.grad.numpy(), before)
     assert not weight.grad.numpy().any()
+
+
+def test_arrays_lie_where_numpy_says(monkeypatch):
+    a = np.arange(24.0).reshape(2, 3, 4)
+    wanted = [x.__array_interface__["data"][0] for x in (a, a[1:], a.T, a[:, 2])]
+    for readable in (memory.READABLE, False):
+        monkeypatch.setattr(memory, "READABLE", readable)
+        assert [memory.address(x) for x in (a, a[1:], a.T, a[:, 2])] == wanted

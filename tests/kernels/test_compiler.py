@@ -52,6 +52,27 @@ def test_bodies_run_where_numba_lacks_a_part(
         np.testing.assert_array_equal(out, expected)
 
 
+def _copy_then_add(first, last, x, out, sums):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        if i < len(x):
+            out[i] = x[i]
+        else:
+            sums[i - len(x)] = 0
+            for j in range(len(x)):
+                sums[i - len(x)] += out[j]
+
+
+@pytest.mark.parametrize("second", [0, 1, 40])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_second_round_begins_when_the_first_is_done(workers: int, second: int) -> None:
+    x, body = np.arange(5000.0), kernel_module.Kernel(_copy_then_add)
+    for _ in range(20):
+        out, sums = np.zeros(len(x)), np.full(second, -1.0)
+        body.share(workers, kernel_module.in_rounds(len(x), second), x, out, sums)
+        np.testing.assert_array_equal(out, x)
+        np.testing.assert_array_equal(sums, np.full(second, x.sum()))
+
+
 def test_a_numba_that_makes_no_entry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler.BodyCompiler, "replaced", {})
     with pytest.raises(RuntimeError, match="compiles functions in another way"):

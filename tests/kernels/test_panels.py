@@ -148,9 +148,9 @@ def test_sums_of_columns_do_not_spread_what_is_not_finite(columns: int) -> None:
 def test_arrays_elsewhere_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from minitorch.kernels.cpu import memory
 
-    monkeypatch.setattr(memory, "_HEAD", memory._HEAD + 8)
+    monkeypatch.setattr(memory, "READABLE", False)
     with pytest.raises(RuntimeError, match=r"keeps the addresses .* MINITORCH_KERNELS=off"):
-        memory._check_head()
+        memory._check_addresses()
 
 
 def test_a_product_can_be_added_to_what_is_there() -> None:
@@ -180,6 +180,23 @@ def test_gradients_of_a_linear_layer(
     if needs[2]:
         np.testing.assert_allclose(db, g.sum(0), 1e-4, 1e-4)
     assert [d is not None for d in (dx, dw, db)] == list(needs)
+
+
+@pytest.mark.parametrize("lying", [_numbers, _turned])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_layers_of_many_rows(bias: bool, lying: Callable[..., np.ndarray]) -> None:
+    from minitorch.kernels.cpu.product import linear, linear_gradients
+
+    x, w = lying(260, 200), lying(170, 200)
+    x, b, needs = x.reshape(2, 130, 200), _numbers(170) if bias else None, (True, True, bias)
+    y, g = linear(x, w, b), lying(260, 170)
+    np.testing.assert_allclose(y, x @ w.T + (0 if b is None else b), 1e-4, 1e-4)
+    dx, dw, db = linear_gradients(g.reshape(2, 130, 170), x, w, needs)
+    assert dx.shape == x.shape
+    np.testing.assert_allclose(dx.reshape(260, 200), g @ w, 1e-4, 1e-4)
+    np.testing.assert_allclose(dw, g.T @ x.reshape(260, 200), 1e-4, 1e-4)
+    if bias:
+        np.testing.assert_allclose(db, g.sum(0), 1e-4, 1e-4)
 
 
 def test_results_do_not_depend_on_the_number_of_threads() -> None:

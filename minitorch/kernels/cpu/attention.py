@@ -15,6 +15,7 @@ Source: Dao et al., FlashAttention, 2022, for what is kept and what is computed 
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,12 +23,12 @@ import numpy as np
 
 from .. import threads
 from .kernel import inlined, kernel
-from .memory import address
+from .memory import address, word, words_of
 from .panels import pack
 from .softmax_lines import find_slopes, find_tops, find_weights
 from .vector import COLUMNS, ROWS, copy_line, fetch_lines, multiply_six
 
-_F = np.float32
+_F, _F32 = np.float32, np.dtype(np.float32)
 _ITEMSIZE = 4
 _LINE = _ITEMSIZE * COLUMNS
 _ROWS, _FEW_ROWS, _LONG = 48, 16, 4096  # of a block: whole tiles and panels; fewer with many keys
@@ -134,11 +135,11 @@ def _weigh(z, at, top, factor, start, height, seen, scale, back):  # type: ignor
 
 
 @kernel(written_out=True)
-def _attend(first, last, rows, places, plan, scale, back):  # type: ignore[no-untyped-def]
-    z = plan[0]
+def _attend(first, last, rows, places, plan, factor_of_scores, back):  # type: ignore[no-untyped-def]
+    z, scale = plan[0], _F(factor_of_scores)
     room = np.empty(plan[_PLACES, _END], _F)
     at, size = np.empty(_END, np.int64), np.empty(_SIZES, np.int64)
-    size[_WIDTH], size[_OUT_WIDTH], at[_ONES] = z[_WIDE], z[_OUT_WIDE], address(places[_ONES])
+    size[_WIDTH], size[_OUT_WIDTH], at[_ONES] = z[_WIDE], z[_OUT_WIDE], address(word(places, _ONES))
     for i in range(_TURNED_Q, _END):
         at[i] = (room.ctypes.data + _LINE - 1) // _LINE * _LINE + plan[_PLACES, i]
     packed, blocks = -1, z[_BLOCKS]
@@ -146,7 +147,7 @@ def _attend(first, last, rows, places, plan, scale, back):  # type: ignore[no-un
         n = number if back else number // blocks
         for i in range(_ONES):
             s = plan[_STRIDES + i]
-            at[i] = address(places[i]) + n // z[_HEADS] * s[0] + n % z[_HEADS] * s[1]
+            at[i] = address(word(places, i)) + n // z[_HEADS] * s[0] + n % z[_HEADS] * s[1]
         for turn in range(blocks if back else 1):  # the last block sees the most keys
             start = (blocks - 1 - (turn if back else number % blocks)) * z[_MOST]
             height = min(z[_MOST], z[_LENGTH] - start)
@@ -304,13 +305,22 @@ def _four(a: Any) -> Any:
     return a if a.strides[3] == _ITEMSIZE else np.ascontiguousarray(a)
 
 
-def _places(*arrays: Any) -> Any:
-    """What `address` finds the arrays by; the constants for those that are not there."""
-    return np.array([id(_constants if a is None else a) for a in (*arrays, None)], np.int64)
-
-
 def _of(a: Any) -> Any:
     return None if a is None else (a.shape, a.strides)
+
+
+_pack = struct.Struct(f"{_ONES + 1}q").pack
+_NONE = id(_constants)
+
+
+def _call(
+    plan: _Plan, rows: Any, places: Sequence[int], bias: Any, drop: Any, scale: float, back: bool
+) -> None:
+    """Calls the body with the arrays by their ids, and the constants for those not there."""
+    others = [_NONE if a is None else id(a) for a in (bias, drop)]
+    packed = _pack(*places, *others, _NONE)
+    workers = threads.count() if plan.shared else 0
+    _attend.share(workers, plan.items, rows, words_of(packed), plan.table, scale, back)
 
 
 def forward(
@@ -327,40 +337,36 @@ def forward(
         scale: Factor of the scores.
         causal: Row i sees keys up to i; only without a bias.
     """
-    shape = (*q.shape[:-1], v.shape[-1])
+    lead = q.shape[:-1]
     q, k, v = _four(q), _four(k), _four(v)
-    b, h, length, _ = q.shape
-    out = np.empty((b, length, h, shape[-1]), _F).transpose(0, 2, 1, 3)
+    (b, h, length, _), width = q.shape, v.shape[3]
+    out = np.empty((b, length, h, width), _F32).transpose(0, 2, 1, 3)
     steps = (q.strides, k.strides, v.strides, out.strides)
     plan = _plan((q.shape, k.shape, v.shape), steps, _of(bias), _of(drop), causal)
-    rows = np.empty(plan.rows, _F)
-    places = _places(q, k, v, out, None, None, None, bias, drop)
-    workers = threads.count() if plan.shared else 0
-    _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), False)
-    return out.reshape(shape), rows
+    rows = np.empty(plan.rows, _F32)
+    places = (id(q), id(k), id(v), id(out), _NONE, _NONE, _NONE)
+    _call(plan, rows, places, bias, drop, scale, False)
+    return (out if len(lead) == 3 else out.reshape(*lead, width)), rows
 
 
-def _gradients(q: Any, k: Any, v: Any) -> list[Any]:
+def _gradients(q: Any, k: Any, v: Any) -> Sequence[Any]:
     """New memory for the gradients, side by side where the arrays are parts of one.
 
     Each lies as BLHD, as the layer around will want it.
     """
-    (b, h, length, width), strides = q.shape, q.strides
-    line = _ITEMSIZE * h * width
+    shape, strides = q.shape, q.strides
+    b, h, length, width = shape
     if (
-        q.shape == k.shape == v.shape
+        q.base is not None
+        and q.base is k.base is v.base
+        and shape == k.shape == v.shape
         and strides == k.strides == v.strides
-        and strides[1:] == (_ITEMSIZE * width, 3 * line, _ITEMSIZE)
-        and _at(k) - _at(q) == _at(v) - _at(k) == line
+        and strides[1:] == (_ITEMSIZE * width, 3 * _ITEMSIZE * h * width, _ITEMSIZE)
     ):
-        together = np.empty((b, length, 3, h, width), _F)
-        return [together[:, :, i].transpose(0, 2, 1, 3) for i in range(3)]
-    shapes = (q.shape, k.shape, v.shape)
-    return [np.empty((b, n, h, d), _F).transpose(0, 2, 1, 3) for b, h, n, d in shapes]
-
-
-def _at(a: Any) -> int:
-    return int(a.__array_interface__["data"][0])
+        together: Sequence[Any] = np.empty((b, length, 3, h, width), _F32).transpose(2, 0, 3, 1, 4)
+        return together
+    shapes = (shape, k.shape, v.shape)
+    return [np.empty((b, n, h, d), _F32).transpose(0, 2, 1, 3) for b, h, n, d in shapes]
 
 
 def backward(
@@ -369,17 +375,17 @@ def backward(
     """The gradients of q, k and v; `rows` is what `forward` gave of them."""
     given = q.shape, k.shape, v.shape
     q, k, v, g = _four(q), _four(k), _four(v), _four(g)
-    shapes, steps = (q.shape, k.shape, v.shape), (q.strides, k.strides, v.strides)
-    grads = _gradients(q, k, v)
-    if causal and q.shape[2] < k.shape[2]:
-        for d in grads[1:]:
-            d[:, :, q.shape[2] :] = 0  # keys that no row sees
-    steps += (g.strides, *[d.strides for d in grads])
+    shapes = (q.shape, k.shape, v.shape)
+    dq, dk, dv = _gradients(q, k, v)
+    if causal and shapes[0][2] < shapes[1][2]:
+        for d in (dk, dv):
+            d[:, :, shapes[0][2] :] = 0  # keys that no row sees
+    arrays = (q, k, v, g, dq, dk, dv)
+    steps = tuple([a.strides for a in arrays])
     plan = _plan(shapes, steps, _of(bias), _of(drop), causal)
-    places = _places(q, k, v, g, *grads, bias, drop)
-    workers = threads.count() if plan.shared else 0
-    _attend.share(workers, plan.items, rows, places, plan.table, _F(scale), True)
-    dq, dk, dv = (d.reshape(shape) for d, shape in zip(grads, given, strict=True))
+    _call(plan, rows, list(map(id, arrays)), bias, drop, scale, True)
+    if len(given[0]) != 4:
+        dq, dk, dv = dq.reshape(given[0]), dk.reshape(given[1]), dv.reshape(given[2])
     return dq, dk, dv
 
 

@@ -46,6 +46,7 @@ SHARE_TYPE = ir.FunctionType(_BYTES, [_I64] * 6)  # see `team.share_out`
 _ENTRY = "minitorch_entry"  # says that a body has one
 _SUCCESS = (RETCODE_OK, RETCODE_NONE)
 _PIECES = 16  # into which the items are cut at most
+ROUND_BITS = 32  # of the number of items
 
 # Loops begin with a line of the cache: where the core's front end has to serve two threads, short
 # ones lose a tenth of their speed elsewhere. It holds for all that LLVM compiles in this process.
@@ -221,24 +222,32 @@ def _has_pass_builder() -> bool:
 def _share(entry: Any, body: Any) -> None:
     """The code of `entry(items, team, *args)`: all items, or pieces of them by several threads.
 
+    `items` are those of a first round in the lower half, and of one that follows it in the upper.
     `team` is 0 or the address of three words: that of the function that shares out, of its state,
     and the number of threads.
     """
     builder = ir.IRBuilder(entry.append_basic_block())
     result, error, items, team, *args = entry.args
+    rounds = builder.and_(items, _I64((1 << ROUND_BITS) - 1)), builder.lshr(items, _I64(ROUND_BITS))
     alone = builder.icmp_signed("==", team, _I64(0))
     with builder.if_then(alone):
-        builder.ret(builder.call(body, [result, error, _I64(0), items, *args], attrs=("noinline",)))
+        given = [result, error, _I64(0), builder.add(*rounds), *args]
+        builder.ret(builder.call(body, given, attrs=("noinline",)))
     code = cgutils.alloca_once(builder, entry.function_type.return_type, zfill=True)
-    values = [code, result, error, *args]
-    given = cgutils.alloca_once_value(builder, cgutils.make_anonymous_struct(builder, values))
-    piece = _piece(entry.module, body, given.type)
+    values = [code, result, error, _I64(0), *args]
+    place = cgutils.alloca_once_value(builder, cgutils.make_anonymous_struct(builder, values))
+    piece = _piece(entry.module, body, place.type)
     words = builder.inttoptr(team, _I64.as_pointer())
     share, state, workers = (builder.load(builder.gep(words, [_I64(i)])) for i in range(3))
-    many = builder.icmp_signed("<", _I64(_PIECES), items)
-    numbers = [state, *(builder.ptrtoint(a, _I64) for a in (piece, given))]
-    numbers += [items, builder.select(many, _I64(_PIECES), items), workers]
-    builder.call(builder.inttoptr(share, SHARE_TYPE.as_pointer()), numbers)
+    share = builder.inttoptr(share, SHARE_TYPE.as_pointer())
+    numbers = [state, *(builder.ptrtoint(a, _I64) for a in (piece, place))]
+    for number, count in enumerate(rounds):
+        with builder.if_then(builder.icmp_signed("<", _I64(0), count), likely=not number):
+            if number:
+                builder.store(rounds[0], cgutils.gep_inbounds(builder, place, 0, 3))
+            many = builder.icmp_signed("<", _I64(_PIECES), count)
+            pieces = builder.select(many, _I64(_PIECES), count)
+            builder.call(share, [*numbers, count, pieces, workers])
     builder.ret(builder.load(code))
 
 
@@ -249,8 +258,9 @@ def _piece(module: Any, body: Any, kind: Any) -> Any:
     builder = ir.IRBuilder(piece.append_basic_block())
     first, last, place = piece.args
     found = builder.load(builder.bitcast(place, kind))
-    count = len(body.args)
-    code, result, error, *args = (builder.extract_value(found, i) for i in range(count - 1))
+    fields = [builder.extract_value(found, i) for i in range(len(body.args))]
+    code, result, error, before, *args = fields
+    first, last = builder.add(first, before), builder.add(last, before)
     returned = builder.call(body, [result, error, first, last, *args], attrs=("noinline",))
     failed = builder.and_(*(builder.icmp_signed("!=", returned, c) for c in _SUCCESS))
     with builder.if_then(failed, likely=False):

@@ -28,15 +28,17 @@ _EXACT = frozenset(
 
 def _values(first, last, x, y, p, q):  # type: ignore[no-untyped-def]
     xs, ys = x[first * _BLOCK : last * _BLOCK], y[first * _BLOCK : last * _BLOCK]
+    a, b = x.dtype.type(p), x.dtype.type(q)
     for i in range(len(xs)):
-        ys[i] = function(xs[i], p, q)  # noqa: F821
+        ys[i] = function(xs[i], a, b)  # noqa: F821
 
 
 def _gradients(first, last, g, saved, dx, p, q):  # type: ignore[no-untyped-def]
     start, stop = first * _BLOCK, last * _BLOCK
     gs, xs, ds = g[start:stop], saved[start:stop], dx[start:stop]
+    a, b = g.dtype.type(p), g.dtype.type(q)
     for i in range(len(gs)):
-        ds[i] = function(gs[i], xs[i], p, q)  # noqa: F821
+        ds[i] = function(gs[i], xs[i], a, b)  # noqa: F821
 
 
 @kernel()
@@ -74,19 +76,23 @@ def _compiled(loop: Callable[..., Any], name: str) -> Kernel:
     return Kernel(body, () if name in _EXACT else _LOOSE)
 
 
+@functools.cache
+def _slope(name: str) -> Kernel:
+    return _compiled(_gradients, f"{name}_slope")
+
+
 def value(name: str, x: Any, p: float = 0.0, q: float = 0.0, *, out: Any = None) -> Any:
     """The function `name` of a contiguous array; `out` may be `x` itself."""
-    y, number = np.empty(x.shape, x.dtype) if out is None else out, x.dtype.type
-    blocks = -(-x.size // _BLOCK)
-    _compiled(_values, name)(blocks, x.reshape(-1), y.reshape(-1), number(p), number(q))
+    y, blocks = np.empty(x.shape, x.dtype) if out is None else out, -(-x.size // _BLOCK)
+    _compiled(_values, name)(blocks, x.reshape(-1), y.reshape(-1), float(p), float(q))
     return y
 
 
 def gradient(name: str, g: Any, saved: Any, p: float = 0.0, q: float = 0.0) -> Any:
     """The gradient of `name` from that of its result, and what it saves; contiguous arrays."""
-    dx, number = np.empty(g.shape, g.dtype), g.dtype.type
-    flat = (a.reshape(-1) for a in (g, saved, dx))
-    _compiled(_gradients, f"{name}_slope")(-(-g.size // _BLOCK), *flat, number(p), number(q))
+    dx, blocks = np.empty(g.shape, g.dtype), -(-g.size // _BLOCK)
+    flat = g.reshape(-1), saved.reshape(-1), dx.reshape(-1)
+    _slope(name)(blocks, *flat, float(p), float(q))
     return dx
 
 

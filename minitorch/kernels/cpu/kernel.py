@@ -17,7 +17,7 @@ from numba import njit
 
 from .. import ahead, loader, threads
 from . import team
-from .compiler import BodyCompiler, WrittenOutCompiler
+from .compiler import ROUND_BITS, BodyCompiler, WrittenOutCompiler
 from .stored import stored
 
 # Elements of the first argument from which a second thread pays; waking one costs microseconds.
@@ -60,7 +60,13 @@ class Kernel:
         self._entry(items, 0 if alone else team.of(threads.count()), *args)
 
     def share(self, workers: int, items: int, *args: Any) -> None:
-        """Works on all items with so many threads; 0 is for work that is too little for pieces."""
+        """Works on all items with so many threads.
+
+        Args:
+            workers: The threads; 0 is for work that is too little for pieces.
+            items: How many, or `in_rounds` of them.
+            args: Those of the body.
+        """
         self._entry(items, team.of(workers) if workers else 0, *args)
 
     def types(self, items: int, *args: Any) -> tuple[Any, ...]:
@@ -85,6 +91,11 @@ class Kernel:
     def _make_alone(self, types: tuple[Any, ...]) -> Any:
         with ahead.claim(self._entry.stats.cache_path, self.name):
             return self._make(types)
+
+
+def in_rounds(first: int, second: int) -> int:
+    """The number of items where the last ones begin when all the first are done."""
+    return first | second << ROUND_BITS
 
 
 def kernel(

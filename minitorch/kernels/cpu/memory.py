@@ -6,7 +6,6 @@ instructions for each place where it stands.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,20 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from ...backend.memory import HEAD, READABLE
 from .instructions import FLOAT, INT64, address_of
 from .kernel import intrinsic
 
-# An array keeps the address of its numbers behind what all objects begin with (NumPy's C API,
-# PyArrayObject). To read it there takes a tenth of the time that Python's ways to ask for it do.
-_HEAD = object.__basicsize__
 
-
-def _check_head() -> None:
-    array = np.zeros(1)
-    found = ctypes.c_ssize_t.from_address(id(array) + _HEAD).value
-    if found != array.__array_interface__["data"][0]:
+def _check_addresses() -> None:
+    if not READABLE:
         raise RuntimeError(
             f"kernels: NumPy {np.__version__} keeps the addresses of arrays elsewhere than the "
             "versions that are known here. Install one of those, or set MINITORCH_KERNELS=off."
         )
 
 
-_check_head()
+_check_addresses()
 
 
 @intrinsic
@@ -40,10 +34,29 @@ def address(typing_context, array):  # type: ignore[no-untyped-def]
     """Where the numbers of an array begin that is given by its `id`."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.add(args[0], INT64(_HEAD))
+        place = builder.add(args[0], INT64(HEAD))
         return builder.load(builder.inttoptr(place, INT64.as_pointer()))
 
     return types.int64(types.int64), code
+
+
+# A `bytes` object holds what it was made of behind its head, and a zero at the end.
+_BYTES_HEAD = bytes.__basicsize__ - 1
+
+
+def words_of(packed: bytes) -> int:
+    """Where the words of packed memory begin, as `word` takes it; valid while `packed` lives."""
+    return id(packed) + _BYTES_HEAD
+
+
+@intrinsic
+def word(typing_context, words, number):  # type: ignore[no-untyped-def]
+    """One of the int64 that lie at an address."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.gep(builder.inttoptr(args[0], INT64.as_pointer()), [args[1]]))
+
+    return types.int64(types.int64, types.int64), code
 
 
 def stack(numbers: int) -> Any:

@@ -18,6 +18,7 @@ _BLOCK = 32  # rows whose sums are formed together
 
 @kernel(fastmath=FAST)
 def _layer_norm(first, last, x, w, b, y, stats, eps, centred):  # type: ignore[no-untyped-def]
+    small = x.dtype.type(eps)
     for i in range(first, last):
         xs, ys = x[i], y[i]
         total = x.dtype.type(0)
@@ -29,14 +30,16 @@ def _layer_norm(first, last, x, w, b, y, stats, eps, centred):  # type: ignore[n
         square = x.dtype.type(0)
         for j in range(len(xs)):
             square += (xs[j] - m) * (xs[j] - m)
-        stats[1, i] = 1 / np.sqrt(square / len(xs) + eps)
+        stats[1, i] = 1 / np.sqrt(square / len(xs) + small)
         r = stats[1, i]
         for j in range(len(xs)):
             ys[j] = (xs[j] - m) * r * w[j] + b[j]
 
 
 @kernel(fastmath=FAST)
-def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, ready, centred):  # type: ignore[no-untyped-def]
+def _layer_norm_backward(  # type: ignore[no-untyped-def]
+    first, last, g, x, w, stats, dx, sums, ready, onto, adds, centred
+):
     shares = np.empty(2, x.dtype)
     for block in range(first, last):
         dw, db = sums[0, block], sums[1, block]
@@ -55,6 +58,10 @@ def _layer_norm_backward(first, last, g, x, w, stats, dx, sums, ready, centred):
             shift, slope = shares[0], shares[1]
             for j in range(len(xs)):
                 ds[j] = (gs[j] * w[j] - shift - (xs[j] - m) * r * slope) * r
+            if adds:  # apart from the line above, with which it would be rounded once
+                others = onto[i]
+                for j in range(len(ds)):
+                    ds[j] += others[j]
         if count_up(ready) == sums.shape[1] - 1:
             for line in range(2):
                 total = sums[line, 0]
@@ -71,22 +78,28 @@ def _line(a: Any, size: int, dtype: Any, missing: float) -> Any:
     return a if a.ndim == 1 and a.flags.c_contiguous else np.ascontiguousarray(a).reshape(-1)
 
 
+def _rows(a: Any, size: int) -> Any:
+    return (a if a.flags.c_contiguous else np.ascontiguousarray(a)).reshape(-1, size)
+
+
 def _normal(x: Any, w: Any, b: Any, size: int, eps: float, centred: bool) -> tuple[Any, Any]:
-    dtype, rows = x.dtype, (x.size // size, size)
-    y, stats = np.empty(x.shape, dtype), np.empty((2, rows[0]), dtype)
+    rows, dtype = _rows(x, size), x.dtype
+    y, stats = np.empty(x.shape, dtype), np.empty((2, len(rows)), dtype)
     lines = _line(w, size, dtype, 1), _line(b, size, dtype, 0)
-    given = np.ascontiguousarray(x).reshape(rows), *lines, y.reshape(rows), stats
-    _layer_norm(rows[0], *given, dtype.type(eps), centred)
+    _layer_norm(len(rows), rows, *lines, y.reshape(-1, size), stats, eps, centred)
     return y, stats
 
 
-def _normal_backward(g: Any, x: Any, w: Any, stats: Any, size: int, centred: bool) -> Any:
-    dtype, rows = x.dtype, (x.size // size, size)
-    blocks = -(-rows[0] // _BLOCK)
+def _normal_backward(
+    g: Any, x: Any, w: Any, stats: Any, size: int, onto: Any, centred: bool
+) -> tuple[Any, Any, Any]:
+    g, rows, dtype = _rows(g, size), _rows(x, size), x.dtype
+    blocks = -(-len(rows) // _BLOCK)
     dx, sums = np.empty(x.shape, dtype), np.empty((2, blocks, size), dtype)
-    given = np.ascontiguousarray(g).reshape(rows), np.ascontiguousarray(x).reshape(rows)
-    sinks = dx.reshape(rows), sums, np.zeros(1, np.int64)
-    _layer_norm_backward(blocks, *given, _line(w, size, dtype, 1), stats, *sinks, centred)
+    sinks = dx.reshape(-1, size), sums, np.zeros(1, np.int64)
+    others = rows if onto is None else _rows(onto, size)
+    given = g, rows, _line(w, size, dtype, 1), stats, *sinks, others
+    _layer_norm_backward(blocks, *given, onto is not None, centred)
     return dx, sums[0, 0], sums[1, 0]
 
 
@@ -95,9 +108,11 @@ def layer_norm(x: Any, w: Any, b: Any, size: int, eps: float) -> tuple[Any, Any]
     return _normal(x, w, b, size, eps, True)
 
 
-def layer_norm_backward(g: Any, x: Any, w: Any, stats: Any, size: int) -> tuple[Any, Any, Any]:
-    """The gradients of x, weight and bias."""
-    return _normal_backward(g, x, w, stats, size, True)
+def layer_norm_backward(
+    g: Any, x: Any, w: Any, stats: Any, size: int, onto: Any = None
+) -> tuple[Any, Any, Any]:
+    """The gradients of x, `onto` which it is added, weight and bias."""
+    return _normal_backward(g, x, w, stats, size, onto, True)
 
 
 def rms_norm(x: Any, w: Any, size: int, eps: float) -> tuple[Any, Any]:
@@ -105,6 +120,8 @@ def rms_norm(x: Any, w: Any, size: int, eps: float) -> tuple[Any, Any]:
     return _normal(x, w, None, size, eps, False)
 
 
-def rms_norm_backward(g: Any, x: Any, w: Any, stats: Any, size: int) -> tuple[Any, Any]:
-    """The gradients of x and weight."""
-    return _normal_backward(g, x, w, stats, size, False)[:2]
+def rms_norm_backward(
+    g: Any, x: Any, w: Any, stats: Any, size: int, onto: Any = None
+) -> tuple[Any, Any]:
+    """The gradients of x, `onto` which it is added, and weight."""
+    return _normal_backward(g, x, w, stats, size, onto, False)[:2]

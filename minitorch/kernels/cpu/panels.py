@@ -10,6 +10,7 @@ code does all of it.
 from __future__ import annotations
 
 import functools
+import struct
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -17,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .. import threads
-from .kernel import inlined, kernel
-from .memory import address, stack
+from .kernel import in_rounds, inlined, kernel
+from .memory import address, stack, word, words_of
 from .vector import (
     COLUMNS,
     FETCHED,
@@ -50,7 +51,7 @@ _SHARED_FROM = 1 << 18  # multiplications from which a second thread pays
 
 # A line of the table: its first items of the two rounds, which are copies of panels, or sums of
 # columns, and blocks of the result; sizes; the cut; positions in the list of arrays, and bytes from
-# place to place.
+# place to place. Before the first one stands a line that has only where the second round begins.
 (_COPIES, _RESULTS, _SUMS, _M, _N, _K) = range(6)
 (_TILES, _BLOCK_COLUMNS, _GROUPS, _DOWN, _ACROSS, _PANEL, _PACKED_MATRIX) = range(6, 13)
 (_A, _A_MATRIX, _A_ROW, _A_COLUMN, _B, _B_MATRIX, _B_ROW, _B_COLUMN) = range(13, 21)
@@ -116,12 +117,12 @@ def _sum(s, source, out, columns, part):  # type: ignore[no-untyped-def]
 def _copy(s, places, item, part):  # type: ignore[no-untyped-def]
     """The first round: panels of a group of columns, or the sums of these columns."""
     z, left = item // s[_GROUPS], item % s[_GROUPS] * _GROUP
-    b = address(places[s[_B]]) + z * s[_B_MATRIX] + left * s[_B_COLUMN]
+    b = address(word(places, s[_B])) + z * s[_B_MATRIX] + left * s[_B_COLUMN]
     columns = min(_GROUP, s[_N] - left)
     if s[_SUMS]:
-        _sum(s, b, address(places[s[_C]]) + _ITEMSIZE * left, columns, part)
+        _sum(s, b, address(word(places, s[_C])) + _ITEMSIZE * left, columns, part)
         return
-    to = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
+    to = address(word(places, 0)) + s[_PACKED] + z * s[_PACKED_MATRIX] + left // COLUMNS * s[_PANEL]
     pack(b, s[_B_ROW], s[_B_COLUMN], to, COLUMNS, s[_PANEL], s[_K], columns)
 
 
@@ -132,15 +133,15 @@ def _block(s, places, item, lefts):  # type: ignore[no-untyped-def]
     i, left = item // s[_ACROSS], item % s[_ACROSS] * s[_BLOCK_COLUMNS]
     top, end = s[_TILES] * i // s[_DOWN] * ROWS, s[_TILES] * (i + 1) // s[_DOWN] * ROWS
     rows, columns = min(end, s[_M]) - top, min(s[_BLOCK_COLUMNS], s[_N] - left)
-    panels = address(places[0]) + s[_PACKED] + z * s[_PACKED_MATRIX]
-    old, old_row = address(places[s[_START]]) + _ITEMSIZE * left, s[_START_ROW]
+    panels = address(word(places, 0)) + s[_PACKED] + z * s[_PACKED_MATRIX]
+    old, old_row = address(word(places, s[_START])) + _ITEMSIZE * left, s[_START_ROW]
     old += top * old_row
-    new = address(places[s[_C]]) + z * s[_C_MATRIX] + top * s[_C_ROW] + _ITEMSIZE * left
+    new = address(word(places, s[_C])) + z * s[_C_MATRIX] + top * s[_C_ROW] + _ITEMSIZE * left
     pieces = 1 if s[_K] <= _MOST_TERMS else (s[_K] + _TERMS - 1) // _TERMS
     for piece in range(pieces):
         t = s[_K] * piece // pieces
         terms = s[_K] * (piece + 1) // pieces - t
-        a = address(places[s[_A]]) + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
+        a = address(word(places, s[_A])) + z * s[_A_MATRIX] + top * s[_A_ROW] + t * s[_A_COLUMN]
         panel = _ITEMSIZE * (terms * ROWS + _GAP)
         pack(a, s[_A_COLUMN], s[_A_ROW], lefts, ROWS, panel, terms, rows)
         for j in range(0, columns, COLUMNS):
@@ -169,10 +170,10 @@ _room = stack(_HIGH // ROWS * (_MOST_TERMS * ROWS + _GAP))
 
 
 @kernel(written_out=True)
-def _work(first, last, jobs, places, copying):  # type: ignore[no-untyped-def]
+def _work(first, last, jobs, places):  # type: ignore[no-untyped-def]
     lefts = _room()
     for item in range(first, last):
-        number = len(jobs) - 1
+        copying, number = item < jobs[0, _RESULTS], len(jobs) - 1
         while item < jobs[number, _COPIES if copying else _RESULTS]:
             number -= 1
         s = jobs[number]
@@ -193,50 +194,61 @@ def _cut(m: int, n: int, k: int) -> tuple[int, ...]:
     return (0, m, n, k, *cut, panel, panel * -(-n // COLUMNS))
 
 
-class _Plan:
+class Plan:
     """What follows from the shapes and strides of the arrays of some jobs.
 
     Args:
         sizes: What `Jobs` notes of each.
-
-    Attributes:
-        table: A line for each job, with positions in the list of arrays where addresses would be.
-        copies: Items of the first round.
-        blocks: Items of the second one.
-        packed: Bytes of all panels.
-        shared: Whether a second thread pays.
     """
 
     def __init__(self, sizes: Iterable[tuple[Any, ...]]) -> None:
-        self.copies = self.blocks = self.packed = work = 0
+        copies = blocks = packed = work = 0
         lines: list[tuple[int, ...]] = []
         place = 1  # of the next array; the panels are the first one
         for a_shape, a_steps, b_shape, b_steps, c_steps, start_step in sizes:
             matrices, (*_, k, n) = 1 if len(b_shape) == 2 else b_shape[0], b_shape
             if a_shape is None:
                 groups = -(-n // _GROUP)
-                head = (self.copies, self.blocks, 1, 0, n, k, 0, 0, groups, *[0] * 8)
+                head = (copies, blocks, 1, 0, n, k, 0, 0, groups, *[0] * 8)
                 lines.append((*head, place, 0, *b_steps, place + 1, *[0] * 5))
                 place += 2
                 work += k * n
             else:
                 m, cut = a_shape[-2], _cut(a_shape[-2], n, k)
-                *_, groups, down, across, _, packed = cut
+                *_, groups, down, across, _, bytes_of_matrix = cut
                 lines.append(
-                    (self.copies, self.blocks, *cut, place, *(0, *a_steps)[-3:])
+                    (copies, blocks, *cut, place, *(0, *a_steps)[-3:])
                     + (place + 1, *(0, *b_steps)[-3:], place + 2, *(0, *c_steps[:-1])[-2:])
-                    + (place + 3, start_step, self.packed)
+                    + (place + 3, start_step, packed)
                 )
                 place += 4
-                self.blocks += matrices * down * across
-                self.packed += matrices * packed
+                blocks += matrices * down * across
+                packed += matrices * bytes_of_matrix
                 work += matrices * m * n * k
-            self.copies += matrices * groups
-        self.table = np.array(lines, np.int64)
-        self.shared = work >= _SHARED_FROM
+            copies += matrices * groups
+        self._table = np.zeros((1 + len(lines), _PACKED + 1), np.int64)
+        self._table[1:] = lines
+        self._table[:, _RESULTS] += copies
+        self._items = in_rounds(copies, blocks)
+        self._packed = packed
+        self._shared = work >= _SHARED_FROM
+        self._places = struct.Struct(f"{place}q").pack
+
+    def compute(self, *arrays: Any) -> None:
+        """Computes the jobs.
+
+        Args:
+            arrays: For each product a, b, c and start, for each sum x and out.
+        """
+        packed = _scratch.packed
+        if self._packed > packed.nbytes:
+            packed = np.empty(self._packed // _ITEMSIZE, np.float32)
+        places = self._places(id(packed), *map(id, arrays))
+        workers = threads.count() if self._shared else 0
+        _work.share(workers, self._items, self._table, words_of(places))
 
 
-_plan = functools.lru_cache(1024)(_Plan)
+_plan = functools.lru_cache(1024)(Plan)
 
 
 class _Scratch(threading.local):
@@ -248,6 +260,11 @@ class _Scratch(threading.local):
 
 _scratch = _Scratch()
 _zeros = np.zeros(1 << 12, np.float32)
+
+
+def zeros(count: int) -> Any:
+    """A line of at least so many, to start a product from."""
+    return _zeros if count <= _zeros.size else np.zeros(count, np.float32)
 
 
 class Jobs:
@@ -268,7 +285,7 @@ class Jobs:
         """
         shape, steps = b.shape, c.strides
         if start is None:
-            start = _zeros if shape[-1] <= _zeros.size else np.zeros(shape[-1], np.float32)
+            start = zeros(shape[-1])
         self._sizes.append(
             (a.shape, a.strides, shape, b.strides, steps, steps[0] if start is c else 0)
         )
@@ -286,10 +303,4 @@ class Jobs:
 
     def compute(self) -> None:
         """Computes all of them."""
-        plan, packed = _plan(tuple(self._sizes)), _scratch.packed
-        if plan.packed > packed.nbytes:
-            packed = np.empty(plan.packed // _ITEMSIZE, np.float32)
-        places = np.array([id(packed), *map(id, self._arrays)], np.int64)
-        workers = threads.count() if plan.shared else 0
-        _work.share(workers, plan.copies, plan.table, places, True)
-        _work.share(workers, plan.blocks, plan.table, places, False)
+        _plan(tuple(self._sizes)).compute(*self._arrays)

@@ -7,6 +7,7 @@ of threads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from .. import threads
 from .blas import available, gemm
 from .kernel import kernel
-from .panels import Jobs
+from .panels import Jobs, Plan, zeros
 
 # A product of so many multiplications is cut into so many blocks.
 _BLOCKS = ((1 << 28, 16), (1 << 26, 8), (1 << 24, 4), (1 << 21, 2))
@@ -71,17 +72,16 @@ def _column_sums(first, last, x, out):  # type: ignore[no-untyped-def]
                 out[j] += x[i, j]
 
 
+_F32 = np.dtype(np.float32)
 _COLUMNS = 64
 # Multiplications of one float32 product from which panels of our own pay: of one with many rows,
 # which use what was copied often, and of any.
 _MANY_ROWS, _PANELS_FROM, _PANELS_FROM_FEW = 256, 1 << 23, 1 << 25
 
 
-def _in_panels(a: Any, n: int) -> bool:
-    """Whether a product of `a` with a matrix of n columns is computed in panels."""
-    least = _PANELS_FROM if a.shape[-2] >= _MANY_ROWS else _PANELS_FROM_FEW
-    large = a.shape[-2] * a.shape[-1] * n >= least
-    return bool(a.dtype == np.float32) and (large or not available)
+def _in_panels(m: int, k: int, n: int) -> bool:
+    """Whether a product of float32 matrices of these sizes is computed in panels."""
+    return m * k * n >= (_PANELS_FROM if m >= _MANY_ROWS else _PANELS_FROM_FEW) or not available
 
 
 def _lying(a: Any) -> tuple[Any, bool]:
@@ -111,14 +111,14 @@ def _parts(m: int, n: int, k: int) -> tuple[int, int]:
     return parts_m, parts_n
 
 
-def takes(dtype: Any) -> bool:
+def takes(dtype: np.dtype[Any]) -> bool:
     """Whether there are bodies for this dtype."""
-    return bool(dtype == np.float32) or available
+    return dtype.char == "f" or (available and dtype.char == "d")
 
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """`a_MK @ b_KN`, and `+ bias_N`."""
-    if _in_panels(a, b.shape[-1]):
+    if a.dtype.char == "f" and _in_panels(*a.shape, b.shape[1]):
         return _product_f32(a, b, bias)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, k = a.shape[::-1] if turn_a else a.shape
@@ -145,7 +145,7 @@ def _product_f32(a: Any, b: Any, bias: Any = None) -> Any:
 
 def batched(a: Any, b: Any) -> Any:
     """`a_BMK @ b_BKN`."""
-    if _in_panels(a, b.shape[-1]):
+    if a.dtype.char == "f" and _in_panels(*a.shape[1:], b.shape[2]):
         return _product_f32(a, b)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, n = a.shape[2 if turn_a else 1], b.shape[1 if turn_b else 2]
@@ -154,34 +154,90 @@ def batched(a: Any, b: Any) -> Any:
     return c
 
 
-def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> list[Any]:
-    """The gradients of x_MK, w_NK and a bias_N from that of `x @ w.T + bias`, all float32.
+@functools.lru_cache(1024)
+def _linear_plan(m: int, n: int, k: int) -> Plan | None:
+    """`x_MK @ w_NK.T` of matrices in one piece; None where panels do not pay."""
+    if not _in_panels(m, k, n):
+        return None
+    return Plan([((m, k), (4 * k, 4), (k, n), (4, 4 * k), (4 * n, 4), 0)])
+
+
+def linear(x: Any, w: Any, bias: Any) -> Any:
+    """`x_…K @ w_NK.T + bias_N`, none of them empty; the bias may be None."""
+    n, k = w.shape
+    plan = _linear_plan(x.size // k, n, k) if x.dtype.char == "f" else None
+    if plan is None or not x.flags.c_contiguous or not w.flags.c_contiguous:
+        return product(x.reshape(-1, k), w.T, bias).reshape(*x.shape[:-1], n)
+    y = np.empty((*x.shape[:-1], n), _F32)
+    start = zeros(n) if bias is None else np.ascontiguousarray(bias)
+    plan.compute(x, w, y, start)
+    return y
+
+
+@functools.lru_cache(1024)
+def _gradients_plan(m: int, n: int, k: int, dx: bool, dw: bool, db: bool) -> Plan | None:
+    """Some gradients of `x_MK @ w_NK.T + bias_N`, likewise."""
+    if not _in_panels(m, n, k):
+        return None
+    jobs = (
+        (dx, ((m, n), (4 * n, 4), (n, k), (4 * k, 4), (4 * k, 4), 0)),
+        (dw, ((n, m), (4, 4 * n), (m, k), (4 * k, 4), (4 * k, 4), 0)),
+        (db, (None, None, (m, n), (4 * n, 4), None, 0)),
+    )
+    return Plan([sizes for wanted, sizes in jobs if wanted])
+
+
+def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
+    """The gradients of x_…K, w_NK and a bias_N from that of `x @ w.T + bias`.
 
     Args:
-        g: f32[M, N], not empty.
-        x: f32[M, K].
-        w: f32[N, K], not empty.
-        needs: Which of the three are wanted; None stands for the others.
+        g: f[…, N].
+        x: f[…, K]; anything of its shape where `w` needs no gradient.
+        w: f[N, K]; likewise. None of them is empty.
+        needs: Which of the three are wanted, one at least; None stands for the others.
     """
-    if not _in_panels(g, w.shape[1]):
-        return [
+    (n, k), (for_x, for_w, for_bias) = w.shape, needs
+    plan = _gradients_plan(g.size // n, n, k, *needs) if g.dtype.char == "f" else None
+    lying = g.flags.c_contiguous and (not for_x or w.flags.c_contiguous)
+    if plan is None or not lying or (for_w and not x.flags.c_contiguous):
+        dx, dw, db = _linear_gradients(g.reshape(-1, n), x.reshape(-1, k), w, needs)
+        return None if dx is None else dx.reshape(x.shape), dw, db
+    dx = dw = db = None
+    arrays: list[Any] = []
+    if for_x:
+        dx = np.empty(x.shape, _F32)
+        arrays += (g, w, dx, zeros(k))
+    if for_w:
+        dw = np.empty((n, k), _F32)
+        arrays += (g, x, dw, zeros(k))
+    if for_bias:
+        db = np.empty(n, _F32)
+        arrays += (g, db)
+    plan.compute(*arrays)
+    return dx, dw, db
+
+
+def _linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
+    """As `linear_gradients`, of g_MN and x_MK of any strides."""
+    if g.dtype.char != "f" or not _in_panels(*g.shape, w.shape[1]):
+        return (
             product(g, w) if needs[0] else None,
             product(g.T, x) if needs[1] else None,
             column_sums(g) if needs[2] else None,
-        ]
+        )
     dx = dw = db = None
     jobs = Jobs()
     if needs[0]:
-        dx = np.empty(x.shape, np.float32)
+        dx = np.empty(x.shape, _F32)
         jobs.add_product(dx, g, w)
     if needs[1]:
-        dw = np.empty(w.shape, np.float32)
+        dw = np.empty(w.shape, _F32)
         jobs.add_product(dw, g.T, x)
     if needs[2]:
-        db = np.empty(w.shape[0], np.float32)
+        db = np.empty(w.shape[0], _F32)
         jobs.add_sums(db, g if g.strides[1] == g.itemsize else np.ascontiguousarray(g))
     jobs.compute()
-    return [dx, dw, db]
+    return dx, dw, db
 
 
 def column_sums(x: Any) -> Any:
@@ -196,4 +252,4 @@ def column_sums(x: Any) -> Any:
     return out
 
 
-__all__ = ["batched", "column_sums", "linear_gradients", "product", "takes"]
+__all__ = ["batched", "column_sums", "linear", "linear_gradients", "product", "takes"]

@@ -135,8 +135,7 @@ class Fused(Op):
 
     def backward_onto(self, node: Node, g: Any, saved: Sequence[Any], onto: Any) -> Sequence[Any]:
         """The fast gradients on arrays, that of the first input added to an array like it."""
-        n, edges = self.arity, node.edges
-        needs = [edge is not None for edge in edges or ()]
+        n, needs = self.arity, self.needs(node)
         return self.fast_backward(g, needs, saved[n:], *saved[:n], onto=onto, **node.params)
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:

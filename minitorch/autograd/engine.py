@@ -145,25 +145,12 @@ class Pass:
         """The gradients of the inputs of `node` that have an edge in `edges`."""
         op, params = node.op, node.params
         if op.vjps is None:
-            if op.adds_onto and node.meta is None and edges[0] in self.pending:
-                return self.onto(edges[0], node, g, saved)
-            return op.backward(node, g, saved)
+            return (op.backward_onto if op.adds_onto else op.backward)(node, g, saved)
         gradients: list[Any] = []
         for rule, edge in zip(op.vjps, edges, strict=True):
             unwanted = edge is None or rule is None
             gradients.append(None if unwanted else rule(g, *saved, **params))
         return gradients
-
-    def onto(self, edge: Edge, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
-        """As `rules`, with the first gradient added to what has flowed into its edge, if it can."""
-        before, x = self.pending[edge], saved[0]
-        if type(before) is not np.ndarray or before.shape != x.shape or before.dtype != x.dtype:
-            return node.op.backward(node, g, saved)
-        total, *others = node.op.backward_onto(node, g, saved, before)
-        self.pending[edge] = total
-        self.summed.add(edge)
-        self.fresh.add(edge)
-        return (None, *others)
 
     def _add_output(self, edge: Node, g: Any) -> None:
         """Puts `g` where the rule of the operation with several outputs finds it."""

@@ -133,10 +133,20 @@ class Fused(Op):
         out._node = node
         out._rg = True
 
-    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any], onto: Any) -> Sequence[Any]:
-        """The fast gradients on arrays, that of the first input added to an array like it."""
-        n, needs = self.arity, self.needs(node)
-        return self.fast_backward(g, needs, saved[n:], *saved[:n], onto=onto, **node.params)
+    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """As `backward`, with the first gradient added to what has flowed there, if it can be."""
+        n, (edge, *_), x, flow = self.arity, node.edges or (), saved[0], state.running
+        before = flow.pending.get(edge) if node.meta is None else None
+        if type(before) is not ndarray or before.shape != x.shape or before.dtype != x.dtype:
+            return self.backward(node, g, saved)
+        needs = self.needs(node)
+        total, *others = self.fast_backward(
+            g, needs, saved[n:], *saved[:n], onto=before, **node.params
+        )
+        flow.pending[edge] = total
+        flow.summed.add(edge)
+        flow.fresh.add(edge)
+        return (None, *others)
 
     def backward(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """The fast gradients on arrays; on Tensors, the gradients of the definition."""

@@ -69,8 +69,8 @@ class Op(Method):
         """The gradients of all inputs at once, for operations without `vjps`."""
         raise NotImplementedError(f"{self.name} has no backward rule")
 
-    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any], onto: Any) -> Sequence[Any]:
-        """As `backward`, where `adds_onto`: the first gradient comes added to the array `onto`."""
+    def backward_onto(self, node: Node, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+        """As `backward`, where `adds_onto`: the first gradient is None if it was added."""
         raise NotImplementedError(f"{self.name} adds to no gradient")
 
 

@@ -38,7 +38,7 @@ Three = tuple[int, int, int]
 _SIZES = """
 images groups channels columns depth height width front top left span rows line plane together band
 bands step stride target across panels chunk chunks blocks tasks terms weight_step
-weight_group dense
+weight_group dense apart
 """.split()
 _PHASE = "terms shifts deep across positions line".split()
 SIZES = np.dtype([(name, np.int64) for name in _SIZES])
@@ -56,6 +56,7 @@ panels: Blocks of 16 columns in a group. chunk: Of these in a task. chunks: Such
 blocks: Sums that are formed apart from each other (weight's gradient). tasks: All there are.
 terms: Of all phases. weight_step: From the weight of a column to that of the next one.
 weight_group: Weights in a group. dense: Whether places and target have the same order.
+apart: Whether phases share lines of the target two by two, all of it.
 """
 PHASE = np.dtype([(name, np.int64) for name in _PHASE])
 """terms: In a sum. shifts: Where they start in the table. deep, across: Places on the first axis
@@ -219,6 +220,7 @@ def _plan(
     g |= dict(step=z.step, stride=z.stride, target=target, across=across, terms=terms_before)
     g |= dict(weight_step=steps[1], weight_group=max(channels * steps[0], columns * steps[1]))
     g["dense"] = len(phases) == 1 and all(a.stride == 1 for a in axes)
+    g["apart"] = x.stride == 2 and x.target % 2 == 0
     sizes = np.array([tuple(g[name] for name in _SIZES)], SIZES)
     lies, goes, adds, weights = map(_table, (positions, places, shifts, taps))
     blocks, tasks = groups * panels, int(g["tasks"])

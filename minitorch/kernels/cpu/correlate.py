@@ -18,7 +18,7 @@ from ..winograd_plan import tiles_pay
 from . import winograd
 from .kernel import FAST, inlined, kernel
 from .memory import copy
-from .vector import COLUMNS, ROWS, multiply_tile, put_columns, turn
+from .vector import COLUMNS, ROWS, multiply_tile, put_columns, turn, turn_apart
 
 _BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
 _TERMS = 192  # terms whose weights stay in the first cache
@@ -53,9 +53,38 @@ def _fill(buffer, x, s, image, count, group, start):  # type: ignore[no-untyped-
 
 
 @inlined
-def _put(lines, y, s, place, first, count, per, dense, places, columns):  # type: ignore[no-untyped-def]
+def _put_apart(lines, y, place, step, places, first, count, columns, odd):  # type: ignore[no-untyped-def]
+    """y[place + j·step + places[first + l]] = lines[l, j], most of which are two apart."""
+    whole, done = columns - columns % 8, 0
+    while done < count:
+        run = 1
+        while run < min(8, count - done):
+            if places[first + done + run] != places[first + done] + 2 * run:
+                break
+            run += 1
+        start = done + run - 8
+        if start < 0 or places[first + start] != places[first + start + 7] - 14:
+            start = done + run
+            for k in range(done, start):
+                for j in range(whole):
+                    y[place + j * step + places[first + k]] = lines[k * COLUMNS + j]
+        else:
+            at = place + places[first + start] - odd
+            for j in range(0, whole, 8):
+                turn_apart(lines, start * COLUMNS + j, COLUMNS, y, at + j * step, step, odd)
+        for j in range(whole, columns):
+            for k in range(done, done + run):
+                y[place + j * step + places[first + k]] = lines[k * COLUMNS + j]
+        done += run
+
+
+@inlined
+def _put(lines, y, s, place, first, count, per, phase, places, columns):  # type: ignore[no-untyped-def]
     """Writes the lines of the places from `first` on; `per` places belong to an image."""
-    if not dense:
+    if s.apart:
+        _put_apart(lines, y, place, s.target, places, first, count, columns, phase % 2)
+        return
+    if not s.dense:
         for j in range(columns):
             for p in range(count):
                 y[place + j * s.target + places[first + p]] = lines[p * COLUMNS + j]
@@ -86,7 +115,6 @@ def _pack_block(w, packed, block, s, taps):  # type: ignore[no-untyped-def]
 
 @inlined
 def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
-    dense = s.dense
     chunk, rest = task % s.chunks, task // s.chunks
     band, rest = rest % s.bands, rest // s.bands
     group, image = rest % s.groups, rest // s.groups * s.together
@@ -122,7 +150,7 @@ def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, position
                             *(buffer, positions, a_at, shifts, f.shifts + t, now),
                             *(packed, b_at, lines, out_at, add),
                         )
-                _put(lines, y, s, place, l0, n, per, dense, places[f.positions :], columns)
+                _put(lines, y, s, place, l0, n, per, phase, places[f.positions :], columns)
 
 
 @kernel(written_out=True)

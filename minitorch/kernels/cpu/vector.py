@@ -182,6 +182,33 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
     return signature, code
 
 
+@intrinsic
+def turn_apart(context, source, at, step, target, to, target_step, odd):  # type: ignore[no-untyped-def]
+    """target[j, 2·i + odd] = source[i, j] for i, j < 8; the numbers between these stay."""
+    n = types.int64
+    signature = types.void(source, n, n, target, n, n, n)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kinds = signature.args
+        first = address_of(context, builder, kinds[0], args[0], args[1])
+        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
+        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        parity = ir.Constant(ir.VectorType(INT64, WIDTH), [0, 1] * (WIDTH // 2))
+        ours = builder.icmp_signed("==", parity, spread(builder, args[6], WIDTH))
+        first = address_of(context, builder, kinds[3], args[3], args[4])
+        for j, column in enumerate(columns):
+            place = gep(builder, first, builder.mul(args[5], INT64(j)))
+            for half in range(2):
+                twice = [half * WIDTH // 2 + i // 2 for i in range(WIDTH)]
+                order = ir.Constant(ir.VectorType(INT32, WIDTH), twice)
+                numbers = builder.shuffle_vector(column, column, order)
+                end = gep(builder, place, INT64(half * WIDTH))
+                store(builder, builder.select(ours, numbers, load(builder, end)), end)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
 @inlined
 def put_columns(lines, at, y, to, count, step, columns):  # type: ignore[no-untyped-def]
     """y[to + j·step + l] = lines[at + 16·l + j]: `count` places of some columns."""

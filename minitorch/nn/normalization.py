@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ShapeError, describe
 from ..ops.creation import empty, ones, tensor, zeros
+from ..ops.inplace import count_up
 from ..tensor import Parameter, Tensor
 from . import functional as F
 from . import init
@@ -95,7 +96,7 @@ class _BatchNorm(_NormBase):
             )
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+            count_up(self.num_batches_tracked)
             if self.momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked.item())
         return F.batch_norm(

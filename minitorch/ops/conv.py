@@ -114,19 +114,18 @@ def _pointwise(window: Window) -> bool:
 
 def _apply(x: Any, weight: Any, bias: Any, window: Window, groups: int) -> Any:
     """The convolution of float32 or wider arrays."""
-    outputs = window.output(*x.shape[2:])
-    if bias is not None:
-        bias = bias.astype(x.dtype, copy=False)
+    if bias is not None and bias.dtype != x.dtype:
+        bias = bias.astype(x.dtype)
     kernels = _planewise(x, weight, groups, len(weight))
+    if kernels is None:
+        kernels = _direct(x, weight, window, groups, x.shape)
     if kernels is not None:
         return kernels.forward(x, weight, bias, window, groups)
-    kernels = _direct(x, weight, window, groups, x.shape)
-    if kernels is not None:
-        return kernels.forward(x, weight, bias, window, groups)
-    return _with_bias(_products(x, weight, window, groups, outputs), bias)
+    return _with_bias(_products(x, weight, window, groups), bias)
 
 
-def _products(x: Any, weight: Any, window: Window, groups: int, outputs: tuple[int, ...]) -> Any:
+def _products(x: Any, weight: Any, window: Window, groups: int) -> Any:
+    outputs = window.output(*x.shape[2:])
     xp, (n, o) = backend.namespace(x), (x.shape[0], weight.shape[0])
     w, size = _grouped(weight, groups), math.prod(outputs)
     if _pointwise(window):
@@ -141,27 +140,25 @@ def _products(x: Any, weight: Any, window: Window, groups: int, outputs: tuple[i
 
 def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tuple[int, ...]) -> Any:
     """The gradient of images of the given size, from that of the outputs."""
-    xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
-    w, c = _grouped(weight, groups).swapaxes(1, 2), weight.shape[1] * groups
+    n, o, *outputs = g.shape
+    c = weight.shape[1] * groups
     kernels = _planewise(g, weight, groups, c)
+    if kernels is None:
+        kernels = _direct(g, weight, window, groups, (n, c, *size))
     if kernels is not None:
         return kernels.input_gradient(g, weight, window, groups, size)
-    kernels = _direct(g, weight, window, groups, (n, c, *size))
-    if kernels is not None:
-        return kernels.input_gradient(g, weight, window, groups, size)
+    xp, w = backend.namespace(g), _grouped(weight, groups).swapaxes(1, 2)
     if _pointwise(window):
         columns = g.reshape(n, groups, o // groups, math.prod(outputs))
         return xp.matmul(w, columns).reshape(n, c, *size)
     dx = xp.zeros((n, c, *size), g.dtype)
     for tile in _tiles(g, weight, groups, math.prod(outputs)):
-        _add_patches(dx[tile], xp.matmul(w, _columns(g[tile], groups)), window, outputs)
+        _add_patches(dx[tile], xp.matmul(w, _columns(g[tile], groups)), window, tuple(outputs))
     return dx
 
 
 def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -> Any:
     """The gradient of the weight, from those of the outputs and the images."""
-    xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
-    w = _grouped(weight, groups)
     kernels = _planewise(g, weight, groups, _FEW + 1)
     dw = None if kernels is None else kernels.weight_gradient(g, x, window)
     if dw is not None:
@@ -169,6 +166,8 @@ def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -
     kernels = _direct(x, weight, window, groups, x.shape)
     if kernels is not None:
         return kernels.weight_gradient(g, x, weight, window, groups)
+    xp, (n, o), outputs = backend.namespace(g), g.shape[:2], tuple(g.shape[2:])
+    w = _grouped(weight, groups)
     dw = xp.zeros(w.shape, w.dtype)
     if _pointwise(window):
         size = math.prod(outputs)
@@ -197,7 +196,7 @@ def _with_bias(y: Any, bias: Any) -> Any:
 
 def _cast_back(grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
     pairs = zip(grads, inputs, strict=True)
-    return [None if d is None else d.astype(a.dtype, copy=False) for d, a in pairs]
+    return [d if d is None or d.dtype is a.dtype else d.astype(a.dtype) for d, a in pairs]
 
 
 def _bias_gradient(g: Any) -> Any:
@@ -209,7 +208,7 @@ def _bias_gradient(g: Any) -> Any:
 
 def _forward(x: Any, weight: Any, bias: Any, *, window: Window, groups: int) -> Any:
     y = _apply(wide(x), wide(weight), bias, window, groups)
-    return y.astype(x.dtype, copy=False), ()
+    return y if y.dtype is x.dtype else y.astype(x.dtype), ()
 
 
 def _backward(

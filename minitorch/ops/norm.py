@@ -281,20 +281,25 @@ def _batch_backward(
     shape = _three(x)
     kernels = load_for("batch_norm", x, g, mean, rstd, weight) if x.ndim > 2 else None
     if kernels is not None:
-        dx, dw, db = kernels.batch_norm_backward(
-            g.reshape(shape), x.reshape(shape), mean, rstd, weight, training
-        )
-    else:
-        scale = rstd if weight is None else rstd * weight
-        g3 = wide(g).reshape(shape)
-        normal = (wide(x).reshape(shape) - mean[:, None]) * rstd[:, None]
-        db = g3.sum((0, 2))
-        dw = (g3 * normal).sum((0, 2))
-        dx = g3
-        if training:
-            count = max(1, normal.shape[0] * normal.shape[2])
-            dx = g3 - (db / count)[:, None] - normal * (dw / count)[:, None]
-        dx = dx * scale[:, None]
+        given = (g.reshape(shape), x.reshape(shape), mean, rstd, weight)
+        dx, dw, db = kernels.batch_norm_backward(*given, training)
+        return [
+            dx.reshape(x.shape),
+            dw if needs[1] else None,
+            db if needs[2] else None,
+            None,
+            None,
+        ]
+    scale = rstd if weight is None else rstd * weight
+    g3 = wide(g).reshape(shape)
+    normal = (wide(x).reshape(shape) - mean[:, None]) * rstd[:, None]
+    db = g3.sum((0, 2))
+    dw = (g3 * normal).sum((0, 2))
+    dx = g3
+    if training:
+        count = max(1, normal.shape[0] * normal.shape[2])
+        dx = g3 - (db / count)[:, None] - normal * (dw / count)[:, None]
+    dx = dx * scale[:, None]
     grads = [
         _like(d, a, need)
         for d, a, need in zip((dx, dw, db), (x, weight, bias), needs[:3], strict=True)

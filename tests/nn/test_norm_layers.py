@@ -108,3 +108,27 @@ def test_normalize_writes_to_a_given_tensor() -> None:
     x, out = mt.tensor([[3.0, 4.0]]), mt.zeros(1, 2)
     assert nn.functional.normalize(x, out=out) is out
     np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [mt.int64, mt.float32])
+def test_batches_are_counted_and_the_count_is_a_write(dtype: mt.dtype) -> None:
+    layer = nn.BatchNorm1d(3)
+    layer.num_batches_tracked = layer.num_batches_tracked.to(dtype)
+    kept = mt.ones(1, requires_grad=True) * layer.num_batches_tracked
+    for _ in range(2):
+        layer(mt.randn(4, 3))
+    layer.eval()(mt.randn(4, 3))
+    assert layer.num_batches_tracked.item() == 2
+    with pytest.raises(mt.errors.GraphError, match="add_"):
+        kept.sum().backward()
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, (1.0,) * 3])
+def test_a_convolution_that_was_checked_before_is_checked_for_other_options(wrong: object) -> None:
+    x, weight = mt.randn(1, 1, 4, 4), mt.randn(1, 1, 2, 2)
+    assert nn.functional.conv2d(x, weight, stride=1).shape == (1, 1, 3, 3)
+    assert nn.functional.conv2d(x, weight, stride=[1, 1]).shape == (1, 1, 3, 3)
+    with pytest.raises(mt.errors.ArgumentError, match="stride must be a whole number"):
+        nn.functional.conv2d(x, weight, stride=wrong)  # type: ignore[arg-type]
+    with pytest.raises(mt.errors.ShapeError, match="must have 1 channels"):
+        nn.functional.conv2d(mt.randn(1, 2, 4, 4), weight, stride=1)

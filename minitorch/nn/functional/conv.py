@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from ...autograd.mode import state
 from ...errors import ArgumentError, ShapeError, describe
 from ...ops import linalg
 from ...ops.conv import convolution
@@ -24,6 +26,48 @@ def _conv(
     axes: int,
 ) -> Tensor:
     x, single = batched(name, x, axes)
+    options = (stride, padding, dilation, groups)
+    try:
+        shapes = (x._array.shape, weight._array.shape, bias is None or bias._array.shape)
+        key: Any = (shapes, options, *map(type, options))  # True and 1.0 are equal to 1
+        window = _windows.get(key)
+    except (AttributeError, TypeError):  # no tensor, or a list of numbers
+        key = window = None
+    if window is None:
+        window = _window_for(name, x, weight, bias, *options, axes)
+        if key is not None:
+            if len(_windows) >= _MOST_WINDOWS:
+                _windows.clear()
+            _windows[key] = window
+    if state.autocast is not None:
+        x, weight, bias = linalg.autocast_operands(x, weight, bias)
+    dtype = x._array.dtype
+    alike = weight._array.dtype is dtype and (bias is None or bias._array.dtype is dtype)
+    if not alike or dtype.kind != "f":
+        need_one_float(name, x, weight, bias)
+    if axes > 1:
+        y = convolution(x, weight, bias, window=window, groups=groups)
+    else:
+        y = line(convolution(plane(x, 1), plane(weight, 1), bias, window=window, groups=groups), 1)
+    return y.squeeze(0) if single else y
+
+
+_MOST_WINDOWS = 1024
+_windows: dict[Any, Window] = {}  # by all that the checks below look at
+
+
+def _window_for(
+    name: str,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Size,
+    padding: Size | str,
+    dilation: Size,
+    groups: int,
+    axes: int,
+) -> Window:
+    """The window of a convolution; raises where something does not fit."""
     check_weight(name, weight, bias, groups, axes)
     out, per_group = weight.shape[:2]
     if out % groups:
@@ -32,16 +76,12 @@ def _conv(
         )
     check_bias(name, bias, out)
     check_channels(name, x, weight, per_group * groups, groups)
-    x, weight, bias = linalg.autocast_operands(x, weight, bias)
-    need_one_float(name, x, weight, bias)
     kernel = tuple(weight.shape[2:])
     steps, gaps = pair(name, "stride", stride, 1, axes), pair(name, "dilation", dilation, 1, axes)
     low, high = _padding(name, padding, kernel, steps, gaps, axes)
-    x, weight = plane(x, axes), plane(weight, axes)
     window = plane_window(Window(kernel, steps, low, high, gaps))
-    check_fits(name, x, window)
-    y = line(convolution(x, weight, bias, window=window, groups=groups), axes)
-    return y.squeeze(0) if single else y
+    check_fits(name, plane(x, axes), window)
+    return window
 
 
 def plane(x: Tensor, axes: int) -> Tensor:

@@ -6,7 +6,8 @@ multiplies each once. In backward it sums the gradients of equal rows before it 
 and gives the result to the table itself, past the lookup.
 
 The lookup sees no gradient then, which nobody notices: if a hook or `grad` asks for it, or the
-numbers were changed in place, the layer works on all rows.
+numbers were changed in place, the layer works on all rows. Between lookup and layer whole rows may
+be moved, as packing sequences does.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import numpy as np
 from ..autograd.mode import state
 from ..autograd.node import Node
 from .embedding import lookup
-from .shape import _RESHAPE
+from .indexing import _INDEX, SLICE
+from .shape import _PERMUTE, _RESHAPE
 
 # A row saves products of its width with all gates, three times, and costs one sum of their width.
 _LEAST_WIDTH = 32  # of rows, all but one of which are equal, so that it pays
 _LEAST = 1 << 22  # multiplications of all rows
 _SPARSE = 8  # a table with so many times as many rows as are looked up is not gone through
+_COMPARED = 256  # rows at a time
 _NOTES = frozenset(("line", "meant", "notes"))  # in the meta of a node that nobody watches
 
 
@@ -45,7 +48,8 @@ def options_of(x: Any) -> dict[str, Any]:
     """Which rows of a table the rows of the Tensor x_NK are, if that is known.
 
     Returns:
-        `index`, the numbers, and `rows` and `padding` as `lookup` has them; or nothing.
+        `index`, `rows` and `padding` as `lookup` has them, and `moves`, which calls of its methods
+        turn an array like `index` into one of the rows' numbers; or nothing.
     """
     version = x._version
     if x._node is None or (version is not None and version[0]):
@@ -53,22 +57,26 @@ def options_of(x: Any) -> dict[str, Any]:
     path = _path(x._node)
     if not path or path[-1].params["scale"] is not None:
         return {}
-    return {name: path[-1].params[name] for name in ("index", "rows", "padding")}
+    options = {name: path[-1].params[name] for name in ("index", "rows", "padding")}
+    return options | {"moves": tuple([_move(node) for node in path[-2::-1]])}
 
 
-def distinct_rows(x: Any, width: int, index: Any, rows: int) -> Distinct | None:
+def distinct_rows(x: Any, width: int, index: Any, rows: int, moves: Any) -> Distinct | None:
     """The distinct rows of an array, if a product with `width` columns is cheaper with them.
 
     Args:
-        x: f[N, K], the rows of a table with the numbers `index`.
+        x: f[N, K], rows of a table.
         width: Columns of the product.
-        index: int[…], N numbers.
+        index: int[…], their numbers before the `moves` of `options_of`.
         rows: Of the table.
     """
     n, k = x.shape
     if x.size * width < _LEAST or (n - 1) * k < _LEAST_WIDTH * n:
         return None
-    flat = index.reshape(-1)
+    flat = index
+    for method, how in moves:
+        flat = getattr(flat, method)(how)
+    flat = flat.reshape(-1)
     if rows > _SPARSE * n:
         numbers, first, place = np.unique(flat, return_index=True, return_inverse=True)
     else:
@@ -81,7 +89,16 @@ def distinct_rows(x: Any, width: int, index: Any, rows: int) -> Distinct | None:
         first[place] = np.arange(n)
     if (n - len(numbers)) * k < _LEAST_WIDTH * n:
         return None
-    return Distinct(numbers, place, x.take(first, 0))
+    found = x.take(first, 0)
+    if any(method != "reshape" for method, _ in moves) and not _same(x, found, place):
+        return None
+    return Distinct(numbers, place, found)
+
+
+def _same(x: Any, rows: Any, place: Any) -> bool:
+    """Whether x has these rows; before a copy was made, somebody may have changed some."""
+    parts = [slice(i, i + _COMPARED) for i in range(0, len(x), _COMPARED)]
+    return all(np.array_equal(x[part], rows.take(place[part], 0)) for part in parts)
 
 
 def past_lookup(node: Node) -> bool:
@@ -111,10 +128,27 @@ def _path(edge: Any) -> list[Node]:
         path.append(edge)
         if edge.op is lookup:
             return path
-        if edge.op is not _RESHAPE or edge.params["shape"][-1:] != edge.params["source"][-1:]:
+        if _move(edge) is None:
             break
         edge = edge.edges and edge.edges[0]
     return []
+
+
+def _move(node: Node) -> tuple[str, Any] | None:
+    """How the operation of `node` moves whole rows, as a method of arrays and its argument."""
+    op, params = node.op, node.params
+    if op is _RESHAPE and params["shape"][-1:] == params["source"][-1:]:
+        return "reshape", params["shape"][:-1]
+    if op is _PERMUTE and params["dims"][-1] == len(params["dims"]) - 1:
+        return "transpose", params["dims"][:-1]
+    if op is _INDEX or op is SLICE:
+        index = params["index"] if type(params["index"]) is tuple else (params["index"],)
+        index = index[:-1] if index and index[-1] is Ellipsis else index
+        if len(index) < len(params["source"]) and all(
+            type(part) in (int, slice, np.ndarray) for part in index
+        ):
+            return "__getitem__", index
+    return None
 
 
 __all__ = ["Distinct", "distinct_rows", "options_of", "past_lookup", "table_of"]

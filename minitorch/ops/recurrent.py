@@ -74,6 +74,7 @@ def _recurrent(
     index: Any = None,
     rows: int = 0,
     padding: int | None = None,
+    moves: tuple[Any, ...] = (),
 ) -> Any:
     inputs = linalg.linear(x, w_ih, b_ih)
     outs: list[Any] = []
@@ -100,14 +101,16 @@ def _forward(
     index: Any = None,
     rows: int = 0,
     padding: int | None = None,
+    moves: tuple[Any, ...] = (),
 ) -> Any:
-    x, h0, c0, *weights = [None if a is None else wide(a) for a in arrays]
+    given: list[Any] = [None if a is None else wide(a) for a in arrays]
+    x, h0, c0, *weights = given
     walk = walk_of(sizes, reverse, batch_first)
     found = None
     if index is not None and load_for("recurrent", x, weights[0], kinds="f") is not None:
-        found = distinct_rows(x, len(weights[0]), index, rows)
-    x, place = (x, None) if found is None else (found.rows, found.place)
-    parts, residuals = MODES[mode].forward(x, h0, c0, *weights, walk=walk, place=place)
+        found = distinct_rows(x, len(weights[0]), index, rows, moves)
+    inputs, place = (x, None) if found is None else (found.rows, found.place)
+    parts, residuals = MODES[mode].forward(inputs, h0, c0, *weights, walk=walk, place=place)
     flat = parts
     if type(parts) is tuple:  # else they lie one after the other already
         flat = backend.namespace(x).concatenate([p.reshape(-1) for p in parts])
@@ -143,8 +146,8 @@ def _of_distinct(da: Any, w_ih: Any, distinct: Distinct, needs: Sequence[bool]) 
     kernels = load_for("recurrent", w_ih, kinds="f")
     if kernels is not None:
         return kernels.input_gradients(da, w_ih, rows, place, needs)
-    da = collect(da, index=place, padding=None, rows=len(rows), scale=None)
-    return linear_gradients(da, rows, w_ih, needs)
+    sums: Any = collect(da, index=place, padding=None, rows=len(rows), scale=None)
+    return linear_gradients(sums, rows, w_ih, needs)
 
 
 def _backward(
@@ -159,6 +162,7 @@ def _backward(
     index: Any = None,
     rows: int = 0,
     padding: int | None = None,
+    moves: tuple[Any, ...] = (),
 ) -> list[Any]:
     given: list[Any] = [None if a is None else wide(a) for a in arrays]
     x, h0, c0, w_ih, w_hh, _b_ih, _b_hh, w_hr = given
@@ -216,6 +220,6 @@ recurrent_op = _Recurrent(
     _recurrent, _forward, _backward, supports=lambda x, *arrays, **options: x.dtype.kind != "i"
 )
 """`recurrent(x_NI, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr, *, mode, sizes, reverse, batch_first)`,
-flat. For rows of a table `index`, `rows` and `padding` are as `lookup` has them."""
+flat. For rows of a table there are the options that `distinct.options_of` gives."""
 
 __all__ = ["recurrent_op"]

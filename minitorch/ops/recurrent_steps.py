@@ -83,7 +83,8 @@ def _input_part(x: Any, w_ih: Any, bias: Any, place: Any) -> Any:
     """The product of all rows with the weight, from that of the distinct ones."""
     if place is None:
         return product(x, w_ih.T, bias)
-    return load("recurrent").input_part(x, w_ih, bias)[:, : len(w_ih)].take(place, 0)
+    kernels: Any = load("recurrent")
+    return kernels.input_part(x, w_ih, bias)[:, : len(w_ih)].take(place, 0)
 
 
 def _lstm_forward(

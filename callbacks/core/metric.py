@@ -170,6 +170,18 @@ class Metric:
         self.count = 0.0
         self.pending: list[tuple[Any, float]] = []
 
+    def kept(self) -> tuple[Any, ...]:
+        """What a new value changes, for `put_back`."""
+        return (
+            *(self.value, self.fresh, self.closed, self.stamp, self.total, self.count),
+            *(self.measured, self.waiting, list(self.pending)),
+        )
+
+    def put_back(self, kept: tuple[Any, ...]) -> None:
+        """Goes back to what `kept` gave."""
+        self.value, self.fresh, self.closed, self.stamp, self.total, self.count = kept[:6]
+        self.measured, self.waiting, self.pending = kept[6:]
+
     def close(self, step: int) -> float | None:
         """Ends an epoch at an update: keeps its aggregate, if there is one, and starts afresh."""
         value = self.aggregate()

@@ -25,7 +25,6 @@ from minitorch.callbacks.core.metric_objects import (
 from minitorch.callbacks.core.metric_parts import MetricParts
 from minitorch.callbacks.core.metric_reading import MetricReading
 from minitorch.callbacks.core.metric_state import (
-    REWOUND,
     Table,
     make_room,
     pack,
@@ -71,7 +70,7 @@ class MetricLog(MetricReading, Callback):
         self._flushed = 0
         self._stamp = 0
         self._window = 0
-        self._kept: list[tuple[Metric, dict[str, Any]]] = []
+        self._kept: list[tuple[Metric, tuple[Any, ...]]] = []
         self._mark = 0
         self._objects_before: Kept = []
         self._objects_at_mark: Kept = []
@@ -113,7 +112,9 @@ class MetricLog(MetricReading, Callback):
         if metric is None or metric.flags != flags or metric.scope is not self.scope:
             metric = self._declare(name, flags)
         source = measured = None
-        if type(value) is not float:
+        if type(value) is Tensor:
+            value = scalar(name, value)
+        elif type(value) is not float:
             if is_metric(value):
                 source = value
                 value = batch_value(name, source) if metric.on_step else 0.0
@@ -209,15 +210,13 @@ class MetricLog(MetricReading, Callback):
 
     def _rewind(self, mark: int) -> None:
         for metric, state in reversed(self._kept[mark:]):
-            for key, value in state.items():
-                setattr(metric, key, value)
+            metric.put_back(state)
         del self._kept[mark:]
 
     def _keep(self, metric: Metric) -> None:
         metric.window = self._window
         if self._phase == "train":
-            state = {key: getattr(metric, key) for key in REWOUND}
-            self._kept.append((metric, {**state, "pending": list(metric.pending)}))
+            self._kept.append((metric, metric.kept()))
 
     def _weight(self, metric: Metric, batch_size: float | None) -> float:
         if batch_size is not None:

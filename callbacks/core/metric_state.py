@@ -14,7 +14,7 @@ from minitorch.errors import TrainerError
 
 Table = dict[str, Metric]
 Point = tuple[int, float]
-Kept = list[tuple[Metric, dict[str, Any]]]
+Kept = list[tuple[Metric, tuple[Any, ...]]]
 
 
 def as_tensors(values: dict[str, float]) -> dict[str, Tensor]:
@@ -27,7 +27,6 @@ def keys(metric: Metric) -> set[str]:
     return {metric.name, metric.step_key, metric.epoch_key}
 
 
-REWOUND = ("value", "fresh", "closed", "stamp", "total", "count", "measured", "waiting")
 _PLAIN = ("epoch_value", "fresh", "closed", "stamp", "step", "total", "count")
 
 
@@ -60,8 +59,7 @@ def pack_window(kept: Kept) -> dict[str, Any]:
     for metric, state in kept:
         if metric.name not in packed:
             before = copy.copy(metric)
-            for key, value in state.items():
-                setattr(before, key, value)
+            before.put_back(state)
             packed[metric.name] = pack(before)
     return packed
 
@@ -70,8 +68,7 @@ def unpack_window(packed: dict[str, Any], table: Table) -> Kept:
     """What `pack_window` saw, for the metrics of a table."""
     kept: Kept = []
     for name, state in packed.items():
-        before = unpack(name, state)
-        kept.append((table[name], {key: getattr(before, key) for key in (*REWOUND, "pending")}))
+        kept.append((table[name], unpack(name, state).kept()))
     return kept
 
 

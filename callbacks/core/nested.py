@@ -74,12 +74,14 @@ def batch_size(batch: Any, *, who: str = "batch size", fix: str = FIX) -> int:
     Raises:
         DataError: There is no tensor with an axis, or their first axes differ.
     """
-    if type(batch) is tuple or type(batch) is list:  # the usual batch, without the walk
-        first: set[Any] = {
-            item._array.shape[:1] if type(item) is Tensor else None for item in batch
-        }
-        if len(first) == 1 and None not in first and () not in first:
-            return int(first.pop()[0])
+    if type(batch) in (tuple, list) and batch and type(batch[0]) is Tensor:
+        first = batch[0]._array.shape[:1]  # the usual batch, without the walk
+        for item in batch:
+            if type(item) is not Tensor or item._array.shape[:1] != first:
+                break
+        else:
+            if first:
+                return int(first[0])
     found = [leaf for leaf in leaves(batch) if leaf.ndim]
     sizes = {leaf.shape[0] for leaf in found}
     if len(sizes) == 1:

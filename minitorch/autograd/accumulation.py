@@ -44,17 +44,9 @@ def grow(total: Any, g: Any) -> Any:
     return total
 
 
-def _placed(leaf: Any, g: Any, fresh: bool) -> Any:
-    """The first gradient of a leaf, where its optimizer wants it or in memory of its own."""
-    slot = leaf._grad_slot
-    if slot is not None and slot.array is leaf._array:
-        return slot.store(g, fresh)
-    return g if fresh and g.base is None and g.flags.c_contiguous else g.copy()
-
-
 def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> None:
     """Adds `g` to `leaf.grad`; copies where the memory of `g` is not ours alone."""
-    array = leaf._array
+    array, slot = leaf._array, leaf._grad_slot
     if (
         leaf._grad is None
         and leaf._hooks is None
@@ -64,7 +56,11 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
         and array.dtype.kind == "f"
         and not create_graph
     ):  # the usual case first: for small models this is a good part of backward
-        leaf._grad = wrap(_placed(leaf, g, fresh))
+        if slot is not None and slot.array is array:
+            g = slot.store(g, fresh)
+        elif not fresh or g.base is not None or not g.flags.c_contiguous:
+            g = g.copy()
+        leaf._grad = wrap(g)
         return
     if create_graph:
         g = fitted(g, array.dtype)
@@ -80,7 +76,11 @@ def accumulate(leaf: Any, g: Any, fresh: bool, create_graph: bool = False) -> No
             g = sum_to(g, array.shape)
         present = leaf._grad
         if present is None:
-            leaf._grad = wrap(_placed(leaf, g, fresh))
+            if slot is not None and slot.array is array:
+                g = slot.store(g, fresh)
+            elif not fresh or g.base is not None or not g.flags.c_contiguous:
+                g = g.copy()
+            leaf._grad = wrap(g)
         elif present._rg or present._node is not None:
             leaf._grad = wrap(present._array + g)
         else:

@@ -459,7 +459,8 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
         if g is None:
             out.append(_implied(t, name))
             continue
-        _check_recorded(t, name)
+        if not t.requires_grad:
+            _raise_no_graph(t, name)
         if g._array.shape != t._array.shape:
             raise ShapeError(
                 f"{name}: a gradient must have the shape of its output. "
@@ -470,17 +471,17 @@ def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
     return out
 
 
-def _check_recorded(t: Any, name: str) -> None:
-    if not t.requires_grad:
-        raise GraphError(
-            f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
-            "or it was computed under no_grad or detached. Check requires_grad of the inputs."
-        )
+def _raise_no_graph(t: Any, name: str) -> None:
+    raise GraphError(
+        f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
+        "or it was computed under no_grad or detached. Check requires_grad of the inputs."
+    )
 
 
 def _implied(t: Any, name: str) -> Any:
     """The gradient 1 of an output that is one number."""
-    _check_recorded(t, name)
+    if not t.requires_grad:
+        _raise_no_graph(t, name)
     array, kind = t._array, t._array.dtype.kind
     if type(array) is np.ndarray and array.size == 1 and kind == "f":
         return np.array(1, array.dtype).reshape(array.shape)  # quicker than np.ones

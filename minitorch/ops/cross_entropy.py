@@ -170,12 +170,7 @@ def _backward(
     return [_unrows(dx, x), None, None]
 
 
-cross_entropy_op = Fused(
-    _definition,
-    _forward,
-    _backward,
-    supports=lambda *arrays, ignore_index, reduction, label_smoothing: True,
-)
+cross_entropy_op = Fused(_definition, _forward, _backward)
 cross_entropy_op.name = "cross_entropy"
 """`cross_entropy(x_NC…, target_N…, weight_C, *, ignore_index, reduction, label_smoothing)`.
 

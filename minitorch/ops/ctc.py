@@ -178,7 +178,7 @@ def _ctc_loss(log_probs: Any, *, where: Paths, zero_infinity: bool) -> Any:
     return el.where(lost, 0.0 if zero_infinity else math.inf, loss)
 
 
-ctc_op = Fused(_ctc_loss, _forward, _backward, supports=lambda log_probs, **options: True)
+ctc_op = Fused(_ctc_loss, _forward, _backward)
 """`ctc(log_probs_TNC, *, where, zero_infinity)`, the loss of each sequence."""
 
 __all__ = ["Paths", "ctc_op", "paths"]

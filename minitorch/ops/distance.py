@@ -54,7 +54,7 @@ def _distance(
     def composite(x: Any, target: Any, *, reduction: str, **options: float) -> Any:
         return reduced(definition(x - target, **options), reduction)
 
-    op = Fused(composite, forward, backward, supports=lambda *arrays, **options: True)
+    op = Fused(composite, forward, backward)
     op.name = name
     return op
 

@@ -32,7 +32,7 @@ class Fused(Op):
         backward: `backward(g, needs, residuals, *arrays, **params)` to one gradient per input;
             `needs[i]` is False where none is wanted. It returns arrays of its own: never `g`
             changed in place, never an input.
-        supports: `supports(*arrays, **params)` says whether the fast body applies.
+        supports: `supports(*arrays, **params)` says whether the fast body applies; None: always.
         saves_out: The output comes first among the residuals, protected against later writes.
         adds_onto: `backward` takes `onto=`, an array like the first input or None, and adds it to
             the gradient of that input, rounded as on its own.
@@ -46,7 +46,7 @@ class Fused(Op):
         forward: Callable[..., tuple[Any, tuple[Any, ...]]],
         backward: Callable[..., Sequence[Any]],
         *,
-        supports: Callable[..., bool],
+        supports: Callable[..., bool] | None = None,
         saves_out: bool = False,
         adds_onto: bool = False,
         bilinear: bool = False,
@@ -78,7 +78,8 @@ class Fused(Op):
                     x._sync_view()
                 if x._rg:
                     record = True
-        if not self.supports(*arrays, **params):
+        supports = self.supports
+        if supports is not None and not supports(*arrays, **params):
             return self.definition(*inputs, **params)
         if not _ON_HOST.issuperset(map(type, arrays)):
             check_same_device(self.name, [x for x in inputs if x is not None])
@@ -96,7 +97,7 @@ class Fused(Op):
         if any(isinstance(x, tensor) for x in inputs):
             wrapped = [x if x is None or isinstance(x, tensor) else wrap(x) for x in inputs]
             return self(*wrapped, **params)
-        if not self.supports(*inputs, **params):
+        if self.supports is not None and not self.supports(*inputs, **params):
             return self.definition(*inputs, **params)
         return self.forward(*inputs, **params)[0]
 

@@ -94,7 +94,9 @@ class FusedOptimizer(Optimizer):
         return loss
 
     def _kernels(self) -> ModuleType | None:
-        count = sum([len(group["params"]) for group in self.param_groups])
+        count = 0
+        for group in self.param_groups:
+            count += len(group["params"])
         if count != self._sized[0]:
             params = (p for group in self.param_groups for p in group["params"])
             self._sized = (count, sum(int(p._array.size) for p in params))

@@ -247,8 +247,9 @@ def cross_entropy(
         ArgumentError: A class is out of range, all are ignored, or the input is probabilities.
     """
     name = "cross_entropy"
-    need_tensor(name, "the input", input)
-    need_tensor(name, "the target", target)
+    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
+        need_tensor(name, "the input", input)
+        need_tensor(name, "the target", target)
     reduction = reduction_of(name, size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing must be from 0 to 1. Got {label_smoothing}.")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ...autograd.mode import state
 from ...errors import ShapeError, describe
 from ...tensor import Tensor
-from .checks import check_reduction, full_float, need_tensor
+from .checks import REDUCTIONS, check_reduction, full_float, need_tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,6 +70,6 @@ def reduction_of(
         if reduce is False:
             return "none"
         return "sum" if size_average is False else "mean"
-    if reduction not in more:
+    if reduction not in REDUCTIONS and reduction not in more:
         check_reduction(name, reduction)
     return reduction

@@ -15,12 +15,10 @@ import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import backend
-from ..errors import ArgumentError, DtypeError, GraphError, ShapeError, describe
+from ..errors import ArgumentError, GraphError, describe
 from ..ops import primitive
-from ..ops.primitive import Op, as_seen, cast, fitted, wrap
+from ..ops.primitive import Op, fitted, wrap
 from .accumulation import accumulate, added, grow, sum_to
 from .grad_hooks import AfterAccumulation, run_hook, run_node_hook, watchers
 from .mode import quiet, recording_level, state
@@ -28,6 +26,7 @@ from .node import Node, check_versions, leading_to, where, writes
 from .parts import Parts, assemble, together
 from .reconnected import as_tensors
 from .saved import Packed
+from .seeds import seeds
 
 Edge = Any  # Node, or the leaf Tensor
 
@@ -308,7 +307,8 @@ def backward(
         if plain and not watchers and node.op.alone(tensors, bool(retain_graph)):
             return
     tensors = listed(tensors)
-    grads = _initial(tensors, grad_tensors, "backward")
+    given = None if grad_tensors is None else listed(grad_tensors)
+    grads = seeds(tensors, given, "backward")
     wanted = None if inputs is None else listed(inputs)
     if wanted is not None and not wanted:
         raise GraphError("backward: `inputs` is empty. Name at least one tensor, or pass None.")
@@ -375,7 +375,8 @@ def grad(
                 f"grad: every input must require grad. Input {i}, {describe(t)}, does not. "
                 "Call .requires_grad_() on it before it is used."
             )
-    grads = _initial(outputs, grad_outputs, "grad")
+    given = None if grad_outputs is None else listed(grad_outputs)
+    grads = seeds(outputs, given, "grad")
     captured = _run(outputs, grads, retain_graph, create_graph, inputs)
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     results: list[Any] = []
@@ -443,58 +444,3 @@ def _run(
 def listed(value: Any) -> list[Any]:
     """One tensor as a list of one."""
     return [value] if isinstance(value, primitive.Tensor) else list(value)
-
-
-def _initial(tensors: list[Any], grads: Any, name: str) -> list[Any]:
-    """The gradient that each output starts with: arrays, or Tensors that have a graph."""
-    if grads is None:
-        return [_implied(t, name) for t in tensors]
-    given = listed(grads)
-    if len(given) != len(tensors):
-        raise GraphError(
-            f"{name}: one gradient is needed per output. Got {len(given)} for {len(tensors)}."
-        )
-    out: list[Any] = []
-    for t, g in zip(tensors, given, strict=True):
-        if g is None:
-            out.append(_implied(t, name))
-            continue
-        if not t.requires_grad:
-            _raise_no_graph(t, name)
-        if g._array.shape != t._array.shape:
-            raise ShapeError(
-                f"{name}: a gradient must have the shape of its output. "
-                f"Got {describe(g)} for {describe(t)}."
-            )
-        primitive.check_same_device(name, [t, g])
-        out.append(as_seen(g if g.requires_grad else cast(g._array, t._array.dtype)))
-    return out
-
-
-def _raise_no_graph(t: Any, name: str) -> None:
-    raise GraphError(
-        f"{name}: {describe(t)} has no graph: no tensor that it came from requires grad, "
-        "or it was computed under no_grad or detached. Check requires_grad of the inputs."
-    )
-
-
-def _implied(t: Any, name: str) -> Any:
-    """The gradient 1 of an output that is one number."""
-    if not t.requires_grad:
-        _raise_no_graph(t, name)
-    array, kind = t._array, t._array.dtype.kind
-    if type(array) is np.ndarray and array.size == 1 and kind == "f":
-        return np.array(1, array.dtype).reshape(array.shape)  # quicker than np.ones
-    if array.size != 1:
-        raise GraphError(
-            f"{name}: a gradient is implied only for one-element tensors. "
-            f"Got {describe(t)}. Call .sum() or .mean() first, or pass the gradient."
-        )
-    if kind in "iub":
-        raise DtypeError(f"{name}: {describe(t)} is not differentiable. Use a float.")
-    if kind == "c":
-        raise GraphError(
-            f"{name}: a gradient is implied only for real outputs. Got {describe(t)}. "
-            "Take .abs(), .real or .imag first, or pass the gradient."
-        )
-    return backend.namespace(array).ones_like(array)

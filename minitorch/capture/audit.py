@@ -29,7 +29,8 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 _FILES = frozenset(
     "checks compiler conversion device dtypes errors layouts lazy pytree settings size tensor "
     "amp/autocast autograd/mode autograd/node autograd/handle backend/__init__ backend/memory "
-    "backend/registry nn/__init__ ops/__init__ __init__ utils/checkpoint".split()
+    "backend/registry nn/__init__ nn/utils/parametrize nn/utils/parametrizations "
+    "nn/utils/reparametrized ops/__init__ __init__ utils/checkpoint".split()
     + [
         f"ops/{name}"
         for name in (
@@ -66,6 +67,11 @@ _DENIED = {
         "ops/indexing.nonzero ops/layout.repeat_interleave ops/indexing.masked_select "
         "ops/sampling.multinomial".split(),
         "has a result whose shape or values depend on values",
+    ),
+    **dict.fromkeys(
+        "nn/utils/parametrize.cached nn/utils/parametrize.register_parametrization "
+        "nn/utils/parametrize.remove_parametrizations".split(),
+        "changes how modules are read",
     ),
     **dict.fromkeys(
         "tensor.backward tensor.grad tensor.register_hook tensor.retain_grad tensor.data "

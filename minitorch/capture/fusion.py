@@ -92,7 +92,7 @@ def fused(tape: Tape, calls: Sequence[Call], keep: Iterable[int]) -> list[Call]:
 
 def _is_worth(tape: Tape, call: Call) -> bool:
     """Whether a call alone would be reason enough for a kernel, so that numba is not imported."""
-    if not isinstance(call.outs, Ref) or not _is_elementwise(call.op):
+    if not isinstance(call.outs, Ref) or not is_elementwise(call.op):
         return False
     array = tape.array_of(call.outs)
     return getattr(array, "size", 0) >= LEAST and array.dtype.char in "fd"
@@ -191,7 +191,7 @@ class Segment:
                 return self._lowered_sum(call.args[0], _summed_axes(self.tape, *call.args))
             if call.body is normalised and self._with_norms:
                 return Lowered(expression_of_norm(call, self._leaf), has_kernel=True)
-            if not _is_elementwise(call.op) or not out.flags.c_contiguous and 0 not in out.strides:
+            if not is_elementwise(call.op) or not out.flags.c_contiguous and 0 not in out.strides:
                 return None
             args, kwargs = (self._symbols(x, out.size) for x in (call.args, call.kwargs))
             if isinstance(call.op, Binary) and call.body is call.op.forward:
@@ -404,7 +404,7 @@ def _summed_axes(tape: Tape, ref: Ref, shape: tuple[int, ...]) -> tuple[int, ...
     return tuple(i for i, n in enumerate(given) if i < extra or (n != 1 and shape[i - extra] == 1))
 
 
-def _is_elementwise(op: Any) -> bool:
+def is_elementwise(op: Any) -> bool:
     """Whether bodies and rules of an operation may be (sums are where rules spread gradients)."""
     if isinstance(op, Unary | Binary | Comparison):
         return op.name not in _OWN_KERNELS

@@ -15,6 +15,8 @@ from ..autograd.node import Node, leading_to
 from ..autograd.parts import Parts, assemble, together
 from ..ops.elementwise import ADD
 from ..ops.fused import Fused
+from .fusion import is_elementwise
+from .program import makes, reads
 from .tape import Break, Call, Ref, Tape
 
 _ARRAYS = (np.ndarray, np.generic)
@@ -67,12 +69,19 @@ class RecordedPass(StandingPass):
     def __init__(self, tape: Tape, wanted: set[Any], roots: Sequence[Any]) -> None:
         super().__init__(wanted, roots)
         self.tape = tape
+        self._first = tape.count
+        self._compared: set[int] = set()  # with what kernels give, once backward is known
 
     def visit(self, node: Node, g: Any) -> None:
         """As the engine does, for nodes without hooks."""
         if node.meta is not None and not node.meta.keys() <= {"line", "meant", "notes"}:
             raise Break(f"hooks watch the gradients of {node.op.name}")
         super().visit(node, g)
+        ref = self.tape.known(g)
+        if ref is not None and ref.slot >= self._first and ref.slot not in self._compared:
+            held = (*self.pending.values(), *self.captured.values())
+            if not any(x is g or (type(x) is Parts and _is_in(g, x)) for x in held):
+                self.tape.forget(ref)
 
     def plus(self, a: Any, b: Any, fresh: bool = False) -> Any:
         """The sum of two gradients."""
@@ -171,7 +180,10 @@ class RecordedPass(StandingPass):
             outs: Any = tuple(self._out(x) for x in result)
         else:
             outs = self._out(result)
-        tape.calls.append(Call(body, args, params, outs, op=op))
+        call = Call(body, args, params, outs, op=op)
+        tape.calls.append(call)
+        if body is sum_to or is_elementwise(op):
+            self._compared.update(reads(call), makes(call))
 
     def _out(self, value: Any) -> Ref | None:
         if not isinstance(value, _ARRAYS) or self.tape.known(value) is not None:
@@ -185,6 +197,10 @@ def _together(shape: Any, places: Any, whole: Any, *values: Any) -> Parts:
     for place, value in zip(places[1:], values[1:], strict=True):
         parts.add(place, value)
     return parts
+
+
+def _is_in(g: Any, parts: Parts) -> bool:
+    return any(x is g for x in (parts.whole, *parts.values))
 
 
 class Joined:

@@ -392,6 +392,12 @@ class Recording:
             raise Retreat from error
         if self._effects is not None:
             self._effects(values, False)
+        outs = outs[:-1] if self._weighted else outs
+        mine: Sequence[Any] = ()
+        if self._edges and state.recording:  # before the eager run, so that not both need memory
+            seeds = seeds_like([outs[i] for i in self._differentiable])
+            mine = quietly(self._backward, [*saved], seeds)
+        del saved, values
         changed = [t._array.copy() for t in self._written]
         for t, old in kept:
             t._array[...] = old
@@ -399,20 +405,20 @@ class Recording:
         output = run()
         found: list[Any] = []
         self._flat(self._spec, output, found)
-        outs = outs[:-1] if self._weighted else outs
         same = alike(tuple(np.asarray(a) for a in outs), tuple(t._array for t in found))
         same = same and alike(tuple(changed), tuple(t._array for t in self._written))
         if same and self._edges and state.recording:
-            same = self._prove_gradients(found, tensors, saved)
+            same = self._prove_gradients(found, tensors, mine)
         self.replays += 1
         return output, same
 
-    def _prove_gradients(self, outputs: Sequence[Any], tensors: Sequence[Any], saved: Any) -> bool:
+    def _prove_gradients(
+        self, outputs: Sequence[Any], tensors: Sequence[Any], mine: Sequence[Any]
+    ) -> bool:
         roots = [t for t in outputs if t._rg]
         if len(roots) != len(self._differentiable):
             return False
         seeds = seeds_like([t._array for t in roots])
-        mine = self._backward([*saved], seeds)
         targets = [edge_of(t if kind == "old" else tensors[t]) for kind, t in self._edges]
         nodes = [t._node for t in roots]
         found = StandingPass(set(targets) - {None}, nodes).gradients(nodes, seeds)

@@ -148,6 +148,12 @@ class Tape:
         """What a value was in this run."""
         return self._keep[ref.slot]
 
+    def forget(self, ref: Ref) -> None:
+        """Lets go of the numbers of a value that no call reads any more; its shape stays."""
+        array = self._keep[ref.slot]
+        del self._refs[id(array)]
+        self._keep[ref.slot] = np.broadcast_to(np.empty((), array.dtype), array.shape)
+
     def size_of(self, slot: int) -> int:
         """How many elements the value of a slot had; 0 if it was no array."""
         return int(getattr(self._keep[slot], "size", 0))

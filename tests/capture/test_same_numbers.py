@@ -235,6 +235,14 @@ def embedding_bag_of_words() -> Program:
 
 
 @program
+def weights_made_of_others() -> Program:
+    kinds = nn.utils.parametrizations
+    net = nn.Sequential(kinds.weight_norm(nn.Linear(5, 7)), nn.Tanh())
+    net.append(kinds.spectral_norm(nn.Linear(7, 3)))
+    return net, lambda x, y: F.cross_entropy(net(x), y), _classes(6, 5)
+
+
+@program
 def parts_that_lie_in_order() -> Program:
     net = nn.Linear(6, 12)
 

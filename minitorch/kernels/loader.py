@@ -43,9 +43,10 @@ def load(family: str) -> ModuleType | None:
 
     Returns:
         The module; None where the operation's plain body has to serve: numba cannot be imported,
-        MINITORCH_KERNELS is `off`, the process was forked from one that had used kernels (their
-        threads do not survive a fork), or a thread other than the main one calls on a system
-        without semaphores while numba found no threading layer that several threads may enter.
+        MINITORCH_KERNELS is `off` or NUMBA_DISABLE_JIT is set, the process was forked from one that
+        had used kernels (their threads do not survive a fork), or a thread other than the main one
+        calls on a system without semaphores while numba found no threading layer that several
+        threads may enter.
     """
     module = _loaded.get(family)
     if module is not None and _reentrant:
@@ -103,8 +104,10 @@ def _import(family: str) -> ModuleType | None:
         begin_ahead()  # before the second that it takes to import numba
     keep_folders_in_use(cache_folder())
     try:
-        import numba  # noqa: F401
+        import numba
     except ImportError:
+        return None
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # bodies would be Python's loops
         return None
     try:
         importlib.import_module("minitorch.kernels.cpu.compiler")

@@ -43,7 +43,7 @@ def attention_weights(q: Any, k: Any, mask: Any, *, scale: float, causal: bool) 
     top = reduction.amax(scores.detach(), -1, True)
     e = el.exp(scores - el.where(comparison.isfinite(top), top, 0.0))
     total = reduction.sum(e, -1, True)
-    return e / el.where(total.detach() > 0, total, 1.0)
+    return e / el.where(total.detach() == 0, 1.0, total)
 
 
 def _attention(
@@ -84,7 +84,7 @@ def _softmax(xp: Any, scores: Any, bias: Any) -> Any:
     scores -= xp.where(xp.isfinite(top), top, 0)
     xp.exp(scores, out=scores)
     total = scores.sum(axis=-1, keepdims=True)
-    scores /= xp.where(total > 0, total, 1)
+    scores /= xp.where(total == 0, 1, total)
     return scores
 
 

@@ -118,19 +118,20 @@ def _forward(
         return _plain_forward(xp, rows, t, reduction, x.dtype)
     kept, safe, w = _counted(xp, t, weight, ignore_index, rows.dtype)
     if kernels is not None:
-        lse, loss = kernels.cross_entropy(rows, safe, w)
+        sums, loss = kernels.cross_entropy(rows, safe, w)
     else:
         top = rows.max(1, keepdims=True)
-        lse = xp.log(xp.exp(rows - top).sum(1, keepdims=True)) + top
-        picked = xp.take_along_axis(rows, safe[:, None], 1)
+        sums = xp.concatenate((top, xp.exp(rows - top).sum(1, keepdims=True)), 1)
+        picked = top - xp.take_along_axis(rows, safe[:, None], 1) + xp.log(sums[:, 1:])
         # An ignored row may hold inf or NaN; it must not reach the sum.
-        loss = xp.where(kept, (lse - picked)[:, 0], 0) * w
+        loss = xp.where(kept, picked[:, 0], 0) * w
     if label_smoothing:
-        spread = lse - rows if weight is None else (lse - rows) * wide(weight)
+        spread = sums[:, :1] - rows + xp.log(sums[:, 1:])
+        spread = spread if weight is None else spread * wide(weight)
         spread = xp.where(kept, spread.sum(1), 0)
         loss = loss * (1 - label_smoothing) + spread * (label_smoothing / rows.shape[1])
     out = _reduced(loss.reshape(target.shape), w, reduction)
-    return xp.asarray(out).astype(x.dtype, copy=False), (lse, safe, kept, w)
+    return xp.asarray(out).astype(x.dtype, copy=False), (sums, safe, kept, w)
 
 
 def _backward(
@@ -148,7 +149,7 @@ def _backward(
     if len(residuals) == 2:
         dx = _plain_backward(g, *residuals, reduction)
         return [_unrows(dx, x), None, None]
-    lse, safe, kept, w = residuals
+    sums, safe, kept, w = residuals
     xp, rows = backend.namespace(x), _rows(x)
     scale = wide(g).reshape(-1)
     if reduction == "mean":
@@ -157,11 +158,11 @@ def _backward(
     factor = scale * w * (1 - smooth)
     kernels = load_for("loss", rows, kinds="f") if not smooth else None
     if kernels is not None:
-        dx = kernels.cross_entropy_backward(rows, lse, safe, factor)
+        dx = kernels.cross_entropy_backward(rows, sums, safe, factor)
     else:
         spread = scale * kept * (smooth / classes)
         total = factor + spread * (classes if weight is None else wide(weight).sum())
-        dx = xp.exp(rows - lse) * total[:, None]
+        dx = xp.exp(rows - sums[:, :1]) * (total / sums[:, 1])[:, None]
         if smooth:
             dx -= spread[:, None] if weight is None else spread[:, None] * wide(weight)
         lines = xp.arange(len(rows))

@@ -23,7 +23,7 @@ def _lookup_rule(g: Any, *, index: Any, padding: int | None, rows: int, scale: A
 
 def _collect_array(g: Any, *, index: Any, padding: int | None, rows: int, scale: Any) -> Any:
     width = g.shape[-1] if g.ndim else 1
-    flat, values = index.reshape(-1), g.reshape(-1, width)
+    flat, values = index.reshape(-1), g.reshape(index.size, width)
     if scale is not None:
         values = values * scale.reshape(-1, 1)
     xp = backend.namespace(g)

@@ -17,6 +17,7 @@ from .families import need_real
 from .numpy_names import renamed
 from .primitive import OUT, Primitive, cast, finish, finish_one, raw, wrap
 from .recording import as_a_whole
+from .wide import wide
 
 Dim = int | tuple[int, ...] | list[int] | None
 
@@ -242,7 +243,9 @@ def sum_along(a: Any, axis: int) -> Any:
 def _extreme(name: str) -> Primitive:
     def forward(a: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
         found = short_axes.extrema(a, axes, keepdim, name=name)
-        return getattr(a, name)(axis=axes, keepdims=keepdim) if found is None else found
+        if found is None:  # half types wide: NumPy's own extrema are slow, and warn of NaN
+            found = getattr(wide(a), name)(axis=axes, keepdims=keepdim).astype(a.dtype, copy=False)
+        return found
 
     def rule(g: Any, a: Any, out: Any, *, axes: Any, keepdim: bool, shape: Any) -> Any:
         # Equal extrema share the gradient evenly, as in PyTorch's amax and amin.
@@ -476,9 +479,8 @@ def norm(
     if order == 2:
         return root(sum(el.square(x), axes, keepdim))
     total = sum(el.pow(el.abs(x), order), axes, keepdim)
-    positive = total > 0
-    safe = el.where(positive, total, el.ones_like(total))
-    return el.where(positive, el.pow(safe, 1 / order), el.zeros_like(total))
+    none = total == 0
+    return el.where(none, 0.0, el.pow(el.where(none, 1.0, total), 1 / order))
 
 
 def root(total: Any) -> Any:
@@ -489,10 +491,6 @@ def root(total: Any) -> Any:
 _ROOT = Primitive(
     "norm",
     lambda a: backend.namespace(a).sqrt(a),
-    (
-        lambda g, o: el.where(
-            o > 0, g / (el.where(o > 0, o, el.ones_like(o)) * 2), el.zeros_like(o)
-        ),
-    ),
+    (lambda g, o: el.where(o == 0, o * 0, g / (o * 2 + (o == 0))),),
     (OUT,),
 )

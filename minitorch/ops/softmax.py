@@ -144,5 +144,5 @@ def masked_softmax(input: Any, mask: Any, dim: int) -> Any:
     top = amax(x.detach(), dim, True)
     e = el.exp(x - el.where(comparison.isfinite(top), top, 0.0))
     total = sum(e, dim, True)
-    y = e / el.where(total.detach() > 0, total, 1.0)
+    y = e / el.where(total.detach() == 0, 1.0, total)
     return cast(y, input._array.dtype) if half else y

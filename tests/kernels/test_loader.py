@@ -67,6 +67,13 @@ def test_kernels_can_be_switched_off() -> None:
     assert _run(program, MINITORCH_KERNELS="off").stdout.split() == ["None", "False"]
 
 
+def test_without_numbas_compiler_plain_bodies_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = pytest.importorskip("numba").config
+    monkeypatch.setattr(loader, "_loaded", {})
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)  # NUMBA_DISABLE_JIT, to measure coverage
+    assert load("special") is None
+
+
 def test_everything_runs_without_numba() -> None:
     program = (
         "import sys; sys.modules['numba'] = None\n"

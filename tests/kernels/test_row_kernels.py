@@ -134,7 +134,30 @@ def test_cross_entropy(weight, ignored, reduction, smoothing, dtype, monkeypatch
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("width", [1, 3, 64, 130])
+LOSSES = {
+    "log_softmax": lambda x, t: x.log_softmax(-1),
+    "cross_entropy": F.cross_entropy,
+    "each": lambda x, t: F.cross_entropy(x, t, reduction="none"),
+    "smoothed": lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+    "weighted": lambda x, t: F.cross_entropy(x, t, x[0].detach() * 0 + 2, label_smoothing=0.2),
+    "ignored": lambda x, t: F.cross_entropy(x, t, ignore_index=0),
+}
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64], ids=str)
+@pytest.mark.parametrize("rows", [4, 900])
+@pytest.mark.parametrize("name", LOSSES)
+def test_large_logits_are_no_less_exact(name, rows, dtype):
+    target = mt.tensor(np.arange(rows) % 3)
+    small = np.random.default_rng(0).integers(-3, 4, (rows, 3)).astype(np.float64)
+    y, g = _with_gradient(lambda x: LOSSES[name](x, target), small, mt.float64)
+    # Whole numbers around 2**20, where float32 has eighths.
+    y_large, g_large = _with_gradient(lambda x: LOSSES[name](x, target), small + 2**20, dtype)
+    np.testing.assert_allclose(y_large, y, 3e-6, 1e-6)
+    np.testing.assert_allclose(g_large, g, 3e-6, 1e-6)
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 64, 130])
 def test_rows_of_a_table(width, monkeypatch):
     index = mt.tensor(np.random.default_rng(3).integers(0, 9, (40, 50)))
 

@@ -27,13 +27,14 @@ def _softmax_f32(first, last, x, y, log):  # type: ignore[no-untyped-def]
             top = _F(0)
         total = _F(0)
         for j in range(len(xs)):
-            e = exp_f32(xs[j] - top)
-            ys[j] = e
+            below = xs[j] - top
+            e = exp_f32(below)
+            ys[j] = below if log else e
             total += e
-        if log:
-            shift = top + _F(np.log(total))
+        if log:  # not x - (top + log Σ), which is rounded to what the top has
+            shift = _F(np.log(total))
             for j in range(len(xs)):
-                ys[j] = xs[j] - shift
+                ys[j] -= shift
         else:
             factor = _F(1) / total
             for j in range(len(xs)):
@@ -53,9 +54,9 @@ def _softmax_f64(first, last, x, y, log):  # type: ignore[no-untyped-def]
         for j in range(len(xs)):
             ys[j] = np.exp(xs[j] - top)
             total += ys[j]
-        shift = top + np.log(total)
+        shift = np.log(total)
         for j in range(len(xs)):
-            ys[j] = xs[j] - shift if log else ys[j] / total
+            ys[j] = (xs[j] - top) - shift if log else ys[j] / total
 
 
 @kernel(fastmath=FAST)

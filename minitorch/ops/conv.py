@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import backend
+from ..autograd.accumulation import grow
 from ..kernels import load_for
 from ..kernels.conv_plan import SMALL, direct_family
 from .fused import Fused
@@ -157,6 +158,18 @@ def _input_gradient(g: Any, weight: Any, window: Window, groups: int, size: tupl
     return dx
 
 
+def _sum_of_gradients(g: Any, weight: Any, window: Window, groups: int, onto: Any) -> Any:
+    """The gradient of images with `onto`, what has flowed into them before, in a new array."""
+    given, size = (window, groups), tuple(onto.shape[2:])
+    if onto.dtype is g.dtype and direct_family(onto.shape, weight.shape, *given) == "correlate":
+        if _planewise(g, weight, groups, onto.shape[1]) is None:
+            kernels = _direct(g, weight, *given, onto.shape)
+            if kernels is not None:
+                return kernels.input_gradient(g, weight, *given, size, onto)
+    dx = _input_gradient(g, weight, *given, size).astype(onto.dtype, copy=False)
+    return grow(dx, onto)
+
+
 def _weight_gradient(g: Any, x: Any, weight: Any, window: Window, groups: int) -> Any:
     """The gradient of the weight, from those of the outputs and the images."""
     kernels = _planewise(g, weight, groups, _FEW + 1)
@@ -221,10 +234,13 @@ def _backward(
     *,
     window: Window,
     groups: int,
+    onto: Any = None,
 ) -> list[Any]:
     g, inputs, (x, weight) = wide(g), (x, weight, bias), (wide(x), wide(weight))
-    size = tuple(x.shape[2:])
-    dx = _input_gradient(g, weight, window, groups, size) if needs[0] else None
+    if onto is not None:
+        dx = _sum_of_gradients(g, weight, window, groups, onto)
+    else:
+        dx = _input_gradient(g, weight, window, groups, tuple(x.shape[2:])) if needs[0] else None
     dw = _weight_gradient(g, x, weight, window, groups) if needs[1] else None
     return _cast_back((dx, dw, _bias_gradient(g) if needs[2] else None), inputs)
 
@@ -233,7 +249,9 @@ def _supports(x: Any, weight: Any, bias: Any, **options: Any) -> bool:
     return x.dtype == weight.dtype
 
 
-convolution = Fused(_definition, _forward, _backward, supports=_supports, bilinear=True)
+convolution = Fused(
+    _definition, _forward, _backward, supports=_supports, adds_onto=True, bilinear=True
+)
 convolution.name = "convolution"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import minitorch as mt
+from minitorch.autograd import engine
 from minitorch.kernels import load, loader
 from minitorch.nn import functional as F
 
@@ -261,3 +262,35 @@ def test_averages_keep_what_is_not_finite_in_its_windows(value: float) -> None:
         assert int((~y.isfinite()).sum()) == windows
         (g,) = mt.autograd.grad(y, x, mt.ones_like(y))
         assert bool(g.isfinite().all())
+
+
+ONTO: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "tiles": ((8, 32, 14, 14), (40, 32, 3, 3), {"padding": 1}),
+    "stride 2": ((8, 24, 16, 16), (32, 24, 3, 3), {"padding": 1, "stride": 2}),
+    "stride 2, odd": ((8, 24, 9, 15), (32, 24, 3, 3), {"padding": 1, "stride": 2}),
+    "groups": ((4, 24, 12, 12), (24, 8, 5, 5), {"groups": 3}),
+    "1 × 1": ((8, 24, 12, 12), (32, 24, 1, 1), {}),
+    "channel by channel": ((4, 24, 12, 12), (24, 1, 3, 3), {"groups": 24}),
+    "few": ((1, 2, 5, 5), (3, 2, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("name", ONTO)
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float16])
+def test_gradients_meet_in_the_kernel_with_the_bits_of_an_addition(
+    name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shape, weights, options), found, added = ONTO[name], [], []
+    plus = engine.Pass.plus
+    monkeypatch.setattr(engine.Pass, "plus", lambda *a: added.append(a) or plus(*a))
+    mt.manual_seed(0)
+    x, w = mt.randn(*shape, dtype=dtype), mt.randn(*weights, dtype=dtype)
+    for before, through in ((1, 0), (0, 1), (1, 1)):
+        leaf = x.clone().requires_grad_()
+        y = leaf * 1  # a node, into whose gradient both flow
+        parts = [F.conv2d(y, w, **options).sum()] if through else []
+        parts += [(y * 3).sum()] if before else []
+        sum(parts[1:], parts[0]).backward()
+        found.append(leaf.grad.numpy())
+    np.testing.assert_array_equal(found[2], found[0] + found[1])
+    assert not added

@@ -18,7 +18,15 @@ from ..winograd_plan import tiles_pay
 from . import winograd
 from .kernel import FAST, inlined, kernel
 from .memory import copy
-from .vector import COLUMNS, ROWS, multiply_tile, put_columns, turn, turn_apart
+from .vector import (
+    COLUMNS,
+    ROWS,
+    multiply_tile,
+    put_columns,
+    turn,
+    turn_apart,
+    turn_apart_onto,
+)
 
 _BLOCK = 96  # rows of the result that stay in the first cache, a multiple of ROWS and of 8
 _TERMS = 192  # terms whose weights stay in the first cache
@@ -53,36 +61,42 @@ def _fill(buffer, x, s, image, count, group, start):  # type: ignore[no-untyped-
 
 
 @inlined
-def _put_apart(lines, y, place, step, places, first, count, columns, odd):  # type: ignore[no-untyped-def]
-    """y[place + j·step + places[first + l]] = lines[l, j], most of which are two apart."""
-    whole, done = columns - columns % 8, 0
+def _put_apart(lines, y, onto, place, step, places, first, count, columns, odd):  # type: ignore[no-untyped-def]
+    """y[place + j·step + places[first + l]] = lines[l, j], most of which are two apart.
+
+    The numbers of `onto` are added, if it has any.
+    """
+    whole, done, adds = columns - columns % 8, 0, onto.size > 0
     while done < count:
         run = 1
         while run < min(8, count - done):
             if places[first + done + run] != places[first + done] + 2 * run:
                 break
             run += 1
-        start = done + run - 8
+        start, single = done + run - 8, whole
         if start < 0 or places[first + start] != places[first + start + 7] - 14:
-            start = done + run
-            for k in range(done, start):
-                for j in range(whole):
-                    y[place + j * step + places[first + k]] = lines[k * COLUMNS + j]
-        else:
-            at = place + places[first + start] - odd
-            for j in range(0, whole, 8):
-                turn_apart(lines, start * COLUMNS + j, COLUMNS, y, at + j * step, step, odd)
-        for j in range(whole, columns):
-            for k in range(done, done + run):
-                y[place + j * step + places[first + k]] = lines[k * COLUMNS + j]
+            single = 0
+        at = place + places[first + max(0, start)] - odd
+        for j in range(0, single, 8):
+            source, to = start * COLUMNS + j, at + j * step
+            if adds:
+                turn_apart_onto(lines, source, COLUMNS, y, to, step, odd, onto)
+            else:
+                turn_apart(lines, source, COLUMNS, y, to, step, odd)
+        for k in range(done, done + run):
+            for j in range(single, columns):
+                to = place + j * step + places[first + k]
+                value = lines[k * COLUMNS + j]
+                y[to] = value + onto[to] if adds else value
         done += run
 
 
 @inlined
-def _put(lines, y, s, place, first, count, per, phase, places, columns):  # type: ignore[no-untyped-def]
+def _put(lines, y, onto, s, place, first, count, per, phase, places, columns):  # type: ignore[no-untyped-def]
     """Writes the lines of the places from `first` on; `per` places belong to an image."""
     if s.apart:
-        _put_apart(lines, y, place, s.target, places, first, count, columns, phase % 2)
+        odd = phase % 2
+        _put_apart(lines, y, onto, place, s.target, places, first, count, columns, odd)
         return
     if not s.dense:
         for j in range(columns):
@@ -114,7 +128,9 @@ def _pack_block(w, packed, block, s, taps):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
+def _correlate_part(  # type: ignore[no-untyped-def]
+    task, x, bias, y, onto, packed, s, buffer, lines, phases, positions, places, shifts
+):
     chunk, rest = task % s.chunks, task // s.chunks
     band, rest = rest % s.bands, rest // s.bands
     group, image = rest % s.groups, rest // s.groups * s.together
@@ -150,7 +166,7 @@ def _correlate_part(task, x, bias, y, packed, s, buffer, lines, phases, position
                             *(buffer, positions, a_at, shifts, f.shifts + t, now),
                             *(packed, b_at, lines, out_at, add),
                         )
-                _put(lines, y, s, place, l0, n, per, phase, places[f.positions :], columns)
+                _put(lines, y, onto, s, place, l0, n, per, phase, places[f.positions :], columns)
 
 
 @kernel(written_out=True)
@@ -160,13 +176,13 @@ def _pack(first, last, w, packed, sizes, taps):  # type: ignore[no-untyped-def]
 
 
 @kernel(written_out=True)
-def _correlate(first, last, x, bias, y, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
+def _correlate(first, last, x, bias, y, onto, packed, sizes, phases, positions, places, shifts):  # type: ignore[no-untyped-def]
     s = sizes[0]
     buffer = np.empty(s.together * s.channels * s.plane, np.float32)
     lines = np.empty(_BLOCK * COLUMNS, np.float32)
     for task in range(first, last):
         _correlate_part(
-            task, x, bias, y, packed, s, buffer, lines, phases, positions, places, shifts
+            task, x, bias, y, onto, packed, s, buffer, lines, phases, positions, places, shifts
         )
 
 
@@ -275,11 +291,12 @@ def _workers(work: int) -> int:
     return threads.count() if work >= _SHARED_FROM else 0
 
 
-def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan) -> Any:
+def _correlation(x: Any, w: Any, bias: Any, y: Any, plan: Plan, onto: Any = _NONE) -> Any:
     packed = np.empty(plan.packed, np.float32)
     _pack.share(_workers(plan.packed), plan.blocks, _flat(w), packed, plan.sizes, plan.taps)
     tables = (plan.sizes, plan.phases, plan.positions, plan.places, plan.shifts)
-    given = (_flat(x), _NONE if bias is None else _flat(bias), y.reshape(-1), packed, *tables)
+    bias = _NONE if bias is None else _flat(bias)
+    given = (_flat(x), bias, y.reshape(-1), onto, packed, *tables)
     _correlate.share(_workers(plan.work), plan.tasks, *given)
     return y
 
@@ -296,15 +313,20 @@ def forward(x: Any, weight: Any, bias: Any, window: Any, groups: int) -> Any:
     return _correlation(x, weight, bias, y, plan)
 
 
-def input_gradient(g: Any, weight: Any, window: Any, groups: int, size: tuple[int, ...]) -> Any:
-    """The gradient of x_NC…, of the given size."""
+def input_gradient(
+    g: Any, weight: Any, window: Any, groups: int, size: tuple[int, ...], onto: Any = None
+) -> Any:
+    """The gradient of x_NC…, of the given size, added to `onto`."""
+    flat = _NONE if onto is None else _flat(onto)
     if tiles_pay(g.shape[0], g.shape[1], weight.shape[1], size, window, groups):
-        dx = winograd.input_gradient(g, weight, window, size)
+        dx = winograd.input_gradient(g, weight, window, size, flat)
         if dx is not None:
             return dx
     plan = backward_plan(g.shape, weight.shape, window, groups, size)
     dx = np.empty((len(g), weight.shape[1] * groups, *size), np.float32)
-    return _correlation(g, weight, None, dx, plan)
+    adds = plan.sizes[0]["apart"]
+    _correlation(g, weight, None, dx, plan, flat if adds else _NONE)
+    return dx if onto is None or adds else np.add(dx, onto, out=dx)
 
 
 def weight_gradient(g: Any, x: Any, weight: Any, window: Any, groups: int) -> Any:

@@ -182,6 +182,21 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
     return signature, code
 
 
+def _apart(builder: Any, columns: list[Any], odd: Any, place: Any, step: Any, onto: Any) -> None:
+    parity = ir.Constant(ir.VectorType(INT64, WIDTH), [0, 1] * (WIDTH // 2))
+    ours = builder.icmp_signed("==", parity, spread(builder, odd, WIDTH))
+    for j, column in enumerate(columns):
+        for half in range(2):
+            twice = [half * WIDTH // 2 + i // 2 for i in range(WIDTH)]
+            order = ir.Constant(ir.VectorType(INT32, WIDTH), twice)
+            numbers = builder.shuffle_vector(column, column, order)
+            at = builder.add(builder.mul(step, INT64(j)), INT64(half * WIDTH))
+            if onto is not None:
+                numbers = builder.fadd(numbers, load(builder, gep(builder, onto, at)))
+            end = gep(builder, place, at)
+            store(builder, builder.select(ours, numbers, load(builder, end)), end)
+
+
 @intrinsic
 def turn_apart(context, source, at, step, target, to, target_step, odd):  # type: ignore[no-untyped-def]
     """target[j, 2·i + odd] = source[i, j] for i, j < 8; the numbers between these stay."""
@@ -193,17 +208,27 @@ def turn_apart(context, source, at, step, target, to, target_step, odd):  # type
         first = address_of(context, builder, kinds[0], args[0], args[1])
         lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
         columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
-        parity = ir.Constant(ir.VectorType(INT64, WIDTH), [0, 1] * (WIDTH // 2))
-        ours = builder.icmp_signed("==", parity, spread(builder, args[6], WIDTH))
         first = address_of(context, builder, kinds[3], args[3], args[4])
-        for j, column in enumerate(columns):
-            place = gep(builder, first, builder.mul(args[5], INT64(j)))
-            for half in range(2):
-                twice = [half * WIDTH // 2 + i // 2 for i in range(WIDTH)]
-                order = ir.Constant(ir.VectorType(INT32, WIDTH), twice)
-                numbers = builder.shuffle_vector(column, column, order)
-                end = gep(builder, place, INT64(half * WIDTH))
-                store(builder, builder.select(ours, numbers, load(builder, end)), end)
+        _apart(builder, columns, args[6], first, args[5], None)
+        return context.get_dummy_value()
+
+    return signature, code
+
+
+@intrinsic
+def turn_apart_onto(context, source, at, step, target, to, target_step, odd, onto):  # type: ignore[no-untyped-def]
+    """As `turn_apart`, with the numbers at the same places of `onto` added."""
+    n = types.int64
+    signature = types.void(source, n, n, target, n, n, n, onto)
+
+    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kinds = signature.args
+        first = address_of(context, builder, kinds[0], args[0], args[1])
+        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
+        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        first = address_of(context, builder, kinds[3], args[3], args[4])
+        more = address_of(context, builder, kinds[7], args[7], args[4])
+        _apart(builder, columns, args[6], first, args[5], more)
         return context.get_dummy_value()
 
     return signature, code

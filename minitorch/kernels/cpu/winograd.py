@@ -164,20 +164,25 @@ def _pack(first, last, w, packed, sizes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put(lines, turned, y, s, image, row, column, columns):  # type: ignore[no-untyped-def]
-    """Writes four lines of 8 columns where they belong, in one piece for each column."""
+def _put(lines, turned, y, onto, s, image, row, column, columns):  # type: ignore[no-untyped-def]
+    """Writes four lines of 8 columns where they belong, in one piece for each column.
+
+    What is there in `onto` is added, if it has numbers.
+    """
     size, plane = OUT * s.wide, s.out_height * s.out_width
     for p in range(0, size, LANES):
         turn(lines, p * LANES, LANES, turned, p, size)
     count = min(OUT, s.out_height - row * OUT)
     at = (image * s.columns + column) * plane + row * OUT * s.out_width
     for k in range(columns):
-        source, to = k * size, at + k * plane
+        source, to, high, wide = k * size, at + k * plane, count, s.out_width
         if s.wide == s.out_width:
-            copy(turned, source, y, to, count * s.wide)
-            continue
-        for r in range(count):
-            copy(turned, source + r * s.wide, y, to + r * s.out_width, s.out_width)
+            high, wide = 1, count * s.wide
+        for r in range(high):
+            begin, end = source + r * s.wide, to + r * wide
+            if onto.size > 0:
+                add_line(onto, end, wide, np.float32(1), turned, begin, True)
+            copy(turned, begin, y, end, wide)
 
 
 @inlined
@@ -205,7 +210,7 @@ def _tell(seen, count, flaw):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gather_rows(products, bias, y, flaw, s, first, last, base):  # type: ignore[no-untyped-def]
+def _gather_rows(products, bias, y, onto, flaw, s, first, last, base):  # type: ignore[no-untyped-def]
     """Aᵀ m A of some rows of tiles."""
     lines = np.empty(OUT * s.wide * LANES, np.float32)
     turned = np.empty(OUT * s.wide * LANES, np.float32)
@@ -221,12 +226,15 @@ def _gather_rows(products, bias, y, flaw, s, first, last, base):  # type: ignore
                     *(lines, tile * OUT * LANES, s.wide * LANES, LANES),
                     *(bias, column, seen),
                 )
-            _put(lines, turned, y, s, image, row, column, min(LANES, s.columns - column))
+            count = min(LANES, s.columns - column)
+            _put(lines, turned, y, onto, s, image, row, column, count)
     _tell(seen, LANES, flaw)
 
 
 @kernel(written_out=True)
-def _convolve_items(first, last, x, bias, y, packed, flaw, spread, products, sizes, rows, terms):  # type: ignore[no-untyped-def]
+def _convolve_items(  # type: ignore[no-untyped-def]
+    first, last, x, bias, y, onto, packed, flaw, spread, products, sizes, rows, terms
+):
     """A step for some rows of tiles or some of the 36 places, or all steps for some rows."""
     s = sizes[0]
     step, base = last - first, s.first_row
@@ -243,7 +251,8 @@ def _convolve_items(first, last, x, bias, y, packed, flaw, spread, products, siz
         if s.step & MULTIPLY:
             _multiply(spread, packed, products, s, rows, terms, place, end, tiles)
         if s.step & GATHER:
-            _gather_rows(products, bias, y, flaw, s, s.first_row + i, s.first_row + stop, base)
+            low, high = s.first_row + i, s.first_row + stop
+            _gather_rows(products, bias, y, onto, flaw, s, low, high, base)
 
 
 @inlined
@@ -319,8 +328,8 @@ def _flat(a: Any) -> Any:
 _NONE = np.empty(0, np.float32)
 
 
-def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
-    """The target, or None if it has a number that is not finite."""
+def _convolve(x: Any, w: Any, bias: Any, onto: Any, plan: Plan) -> Any:
+    """The target added to `onto`, or None if it has a number that is not finite."""
     f, rows, terms = plan.facts, plan.rows, plan.terms
     y, packed = np.empty(f.target, np.float32), np.empty(f.packed, np.float32)
     _pack(f.panels, _flat(w), packed, plan.sizes)
@@ -331,7 +340,7 @@ def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
     flaw, spread, products = np.zeros(1, np.float32), _NONE, _NONE
     if not f.at_once:
         spread, products = np.empty(f.spread, np.float32), np.empty(f.product, np.float32)
-    given = (_flat(x), added, y.reshape(-1), packed, flaw, spread, products)
+    given = (_flat(x), added, y.reshape(-1), onto, packed, flaw, spread, products)
     for items, sizes in plan.steps:
         _convolve_items(items, *given, sizes, rows, terms)
     return y if flaw.item() == 0 else None
@@ -340,14 +349,17 @@ def _convolve(x: Any, w: Any, bias: Any, plan: Plan) -> Any:
 def forward(x: Any, weight: Any, bias: Any, window: Any) -> Any:
     """y_NOHW of x_NCHW, or None if it has a number that is not finite."""
     plan = plan_tiles(x.shape, len(weight), window.low, window.output(*x.shape[2:]), "output")
-    return _convolve(x, weight, bias, plan)
+    return _convolve(x, weight, bias, _NONE, plan)
 
 
-def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, ...]) -> Any:
-    """The gradient of x_NCHW of the given size, or None if it has a number that is not finite."""
+def input_gradient(g: Any, weight: Any, window: Any, size: tuple[int, ...], onto: Any) -> Any:
+    """The gradient of x_NCHW of the given size, or None if it has a number that is not finite.
+
+    Added to the numbers of `onto`, a line that may be empty.
+    """
     top, left = window.low
     plan = plan_tiles(g.shape, weight.shape[1], (2 - top, 2 - left), size, "input")
-    return _convolve(g, weight, None, plan)
+    return _convolve(g, weight, None, onto, plan)
 
 
 def weight_gradient(g: Any, x: Any, window: Any) -> Any:

@@ -44,9 +44,9 @@ def load(family: str) -> ModuleType | None:
     Returns:
         The module; None where the operation's plain body has to serve: numba cannot be imported,
         MINITORCH_KERNELS is `off` or NUMBA_DISABLE_JIT is set, the process was forked from one that
-        had used kernels (their threads do not survive a fork), or a thread other than the main one
-        calls on a system without semaphores while numba found no threading layer that several
-        threads may enter.
+        had used kernels or was importing them (their threads do not survive a fork), or a thread
+        other than the main one calls on a system without semaphores while numba found no
+        threading layer that several threads may enter.
     """
     module = _loaded.get(family)
     if module is not None and _reentrant:
@@ -199,8 +199,10 @@ def _has_layer(name: str) -> bool:
 
 def _after_fork() -> None:
     global _forked, _importing, _reentrant
+    # A thread of the parent that was importing numba holds locks which nobody here gives back.
+    begun = not _importing.acquire(blocking=False)
     _importing = threading.RLock()
-    _forked = any(module is not None for module in _loaded.values())
+    _forked = begun or any(module is not None for module in _loaded.values())
     _reentrant = _reentrant and not _forked
 
 

@@ -163,6 +163,62 @@ def test_a_forked_child_uses_the_plain_bodies() -> None:
     assert out.stdout.split()[-1] == "0", out.stderr
 
 
+FORK_MEANWHILE = """
+import os, sys, threading
+import minitorch as mt
+from minitorch.kernels import loader
+
+begun, forked = threading.Event(), threading.Event()
+
+imported = loader._import
+
+def slow(family):
+    begun.set()
+    forked.wait()
+    return imported(family)
+
+loader._import = slow
+worker = threading.Thread(target=lambda: loader.load("special"))
+worker.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if mt.erf(mt.ones(3000)).shape == (3000,) else 3)
+forked.set()
+worker.join()
+print(os.waitpid(child, 0)[1], loader.load("special") is not None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_forked_while_a_thread_imports_kernels_uses_the_plain_bodies() -> None:
+    out = _run(FORK_MEANWHILE)
+    assert out.stdout.split() == ["0", "True"], out.stderr
+
+
+AT_ONCE = """
+import threading
+import minitorch as mt
+found, start = [], threading.Barrier(6)
+
+def work():
+    start.wait()
+    found.append(mt.erf(mt.ones(200_000)).sum().item())
+
+workers = [threading.Thread(target=work) for _ in range(6)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+print(len(found), len(set(found)))
+"""
+
+
+def test_threads_that_call_their_first_kernel_at_once() -> None:
+    out = _run(AT_ONCE, NUMBA_NUM_THREADS="2", OMP_NUM_THREADS="2")
+    assert out.stdout.split() == ["6", "1"], out.stderr
+
+
 def _in_a_thread(call: Callable[[], object]) -> object:
     seen: list[object] = []
     worker = threading.Thread(target=lambda: seen.append(call()))

@@ -247,7 +247,8 @@ def of(workers: int) -> int:
         code = function.overloads[kinds]
         address = code.library.get_pointer_to_function(code.fndesc.llvm_cfunc_wrapper_name)
         words = np.array([address, STATE, workers])
-        known = _teams[available, workers] = words, words.ctypes.data
+        # Of threads that come here at once all take the words of one, which stay.
+        known = _teams.setdefault((available, workers), (words, words.ctypes.data))
     return known[1]
 
 

@@ -57,15 +57,17 @@ def _listen(names: queue.Queue[str]) -> None:
 
 
 def _compile(names: queue.Queue[str], asked: set[str]) -> None:
-    """Compiles what goes with the names, what is needed last first, then what does mostly."""
+    """Compiles what goes with the names, long bodies first and what is needed last first; then what
+    goes with them mostly."""
     known: dict[str, list[programs.Need]] = {}
     done: set[tuple[Any, ...]] = set()
     while True:
         while not names.empty():
             asked.add(names.get())
         made = None
-        for guesses in (set(), {g for name in asked for g in programs.OFTEN_WITH.get(name, ())}):
-            left = [n for n in _needs(known, asked | guesses) if n[:2] not in done]
+        for guessed in programs.guesses(asked):
+            left = [n for n in _needs(known, guessed) if n[:2] not in done]
+            left.sort(key=lambda need: need.kernel.long)
             made = made or next((need for need in reversed(left) if _compiled(need)), None)
         if made is not None:
             done.add(made[:2])

@@ -96,13 +96,19 @@ def _attention() -> Any:
 
 
 def _convolutions() -> Any:
-    """Of images and of channels, with windows of 3 × 3 and others, and strides."""
+    """Of images and of channels, with windows of 3 × 3."""
     import minitorch as mt
 
-    nn, y = mt.nn, _images(1, 28, 16).detach()
-    for inside, outside, size, stride in ((1, 32, 3, 1), (32, 64, 3, 1), (64, 32, 1, 2)):
-        y = nn.Conv2d(inside, outside, size, stride, size // 2)(y)
-    return nn.Conv2d(32, 32, 3, stride=2, padding=1)(y)
+    y = mt.nn.Conv2d(1, 32, 3, padding=1)(_images(1, 28, 16).detach())
+    return mt.nn.Conv2d(32, 64, 3, padding=1)(y)
+
+
+def _other_convolutions() -> Any:
+    """With windows of one place, and of few places for many weights."""
+    import minitorch as mt
+
+    y = mt.nn.Conv2d(64, 32, 1, stride=2)(_images(64, 28, 16))
+    return mt.nn.Conv2d(32, 32, 3, stride=2, padding=1)(y)
 
 
 def _arithmetic() -> Any:
@@ -125,12 +131,11 @@ def _update(name: str) -> Callable[[], Any]:
     return program
 
 
-def _linear() -> Any:
-    """With products that are large enough for panels, and others."""
+def _few_columns() -> Any:
+    """A product that is too narrow for panels."""
     import minitorch as mt
 
-    x = _layer("Linear", lambda: _rows(256, 256), 256, 128)()
-    return mt.nn.Linear(128, 10)(x)
+    return mt.nn.Linear(128, 10)(_rows(256, 128))
 
 
 # For each name of a layer or optimizer, and for functions, a program whose result is
@@ -138,13 +143,15 @@ def _linear() -> Any:
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "Embedding": _embedding,
     "Conv2d": _convolutions,
+    "other convolutions": _other_convolutions,
     "BatchNorm2d": _layer("BatchNorm2d", lambda: _images(32), 32),
     "LayerNorm": _layer("LayerNorm", _rows, 64),
     "RMSNorm": _layer("RMSNorm", _rows, 64),
     "LSTM": _layer("LSTM", _sequences, 64, 64, batch_first=True),
     "GRU": _layer("GRU", _sequences, 64, 64, batch_first=True),
     "RNN": _layer("RNN", _sequences, 64, 64, batch_first=True),
-    "Linear": _linear,
+    "Linear": _layer("Linear", lambda: _rows(256, 256), 256, 128),
+    "few columns": _few_columns,
     "attention": _attention,
     "ReLU": _function("relu"),
     "GELU": _function("gelu"),
@@ -161,13 +168,29 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "AdamW": _update("AdamW"),
 }
 
-# Functions that models with such layers mostly call, which is seen only when they do.
-OFTEN_WITH = {
-    "Embedding": ("cross_entropy",),
-    "Conv2d": ("ReLU", "cross_entropy"),
-    "LayerNorm": ("attention",),
-    "Linear": ("cross_entropy",),
-}
+# What models with all of these layers mostly need as well, which is seen only when they run; the
+# surest first.
+OFTEN_WITH: tuple[dict[tuple[str, ...], tuple[str, ...]], ...] = (
+    {("Embedding", "LayerNorm"): ("attention",)},
+    {
+        ("Embedding",): ("cross_entropy",),
+        ("Conv2d",): ("ReLU", "cross_entropy"),
+        ("LayerNorm",): ("attention",),
+        ("Linear",): ("cross_entropy",),
+    },
+    {("Conv2d",): ("other convolutions",), ("Linear",): ("few columns",)},
+)
+
+
+def guesses(names: set[str]) -> list[set[str]]:
+    """The names with what often goes with them, more and more of it."""
+    found = []
+    for table in OFTEN_WITH:
+        names = names | {
+            g for layers, more in table.items() if names.issuperset(layers) for g in more
+        }
+        found.append(names)
+    return found
 
 
 @contextlib.contextmanager

@@ -205,8 +205,19 @@ def test_bodies_stand_in_the_order_of_a_step(known: dict[str, list[programs.Need
 
 
 def test_what_often_goes_together_has_programs() -> None:
-    names = {name for pair in programs.OFTEN_WITH.items() for name in (pair[0], *pair[1])}
-    assert names <= set(programs.PROGRAMS)
+    pairs = (pair for table in programs.OFTEN_WITH for pair in table.items())
+    assert {name for pair in pairs for names in pair for name in names} <= set(programs.PROGRAMS)
+
+
+def test_long_bodies_come_first(
+    known: dict[str, list[programs.Need]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(main, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(main, "_compiled", lambda need: compiled.append(need.name) or True)
+    monkeypatch.setattr(programs, "needs_of", known.__getitem__)
+    main._compile(queue.Queue(), {"Embedding", "LayerNorm", "Adam"})
+    assert compiled[:2] == ["attention._attend", "optim.adam"]
 
 
 def test_a_process_guesses_once_nothing_is_left_that_was_asked_for(

@@ -28,6 +28,7 @@ from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
+from numba.core.errors import WarningsFixer
 from numba.core.inline_closurecall import inline_closure_call
 from numba.core.ir_utils import get_definition, guard
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -36,7 +37,7 @@ from numba.core.untyped_passes import InlineInlinables
 
 from .. import ahead, loader
 from ..unobserved import unobserved
-from .lowering import BodyLower
+from .lowering import BodyLower, known_call
 
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -132,32 +133,49 @@ def _tidied(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) 
     self.func_ir.generator_info = None
 
 
+def _not_caught(self: Any, filename: Any = None, lineno: Any = None) -> Any:
+    """Numba keeps warnings of each variable's type for later; bodies have none."""
+    return contextlib.nullcontext()
+
+
 @contextlib.contextmanager
-def _remembering() -> Iterator[None]:
-    """Calls of the same function with the same types are resolved once.
+def _remembering(body: Any = None) -> Iterator[None]:
+    """Calls of the same function with the same types are resolved once, among other shortcuts.
 
     To find what `+` of two integers is, numba tries dozens of candidates each time.
+
+    Args:
+        body: The function that `BodyLower` lowers; not what numba compiles for it.
     """
     resolve = types.Function.get_call_type
 
     def remembered(function: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws:
             return resolve(function, context, args, kws)
+        if len(context.callstack) and context.callstack[0].func_id.func is body:
+            found = known_call(function.typing_key, args)
+            if found is not None:
+                return found
         key = id(context), id(function), *map(id, args)
         known = _resolved.get(key)
         if known is None:
             known = _resolved[key] = resolve(function, context, args, kws), context, function, args
         return known[0]
 
-    kind: Any = PostProcessor
-    before = kind.run, getattr(base, "_has_loc", None)
-    types.Function.get_call_type, kind.run = remembered, _tidied
-    base._has_loc = _takes_location
+    instead: list[tuple[Any, str, Any]] = [
+        (types.Function, "get_call_type", remembered),
+        (PostProcessor, "run", _tidied),
+        (WarningsFixer, "catch_warnings", _not_caught),
+        (base, "_has_loc", _takes_location),
+    ]
+    before = [(owner, name, getattr(owner, name, None)) for owner, name, _ in instead]
+    for change in instead:
+        setattr(*change)
     try:
         yield
     finally:
-        types.Function.get_call_type = resolve
-        kind.run, base._has_loc = before
+        for change in before:
+            setattr(*change)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -307,7 +325,8 @@ class Lean(Compiler):
     replaced: dict[Any, Any] = {InlineInlinables: _Inline}
 
     def compile_extra(self, func: Any) -> Any:
-        with _undisturbed(), _remembering():
+        body = func if NativeLowering in self.replaced else None
+        with _undisturbed(), _remembering(body):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:

@@ -40,6 +40,9 @@ class Kernel:
         fastmath: Which liberties the compiler takes.
         written_out: Whether the inner loops are vector code already (`vector.py`), so that the
             compiler need not look for it.
+
+    Attributes:
+        long: Whether compiling it takes about a second.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Kernel:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         options["fastmath"] = set(fastmath) or False
         options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
-        self.body, self.name = body, ahead.body_name(body)
+        self.body, self.name, self.long = body, ahead.body_name(body), written_out
         with loader.own_cache():  # also for bodies that are made while the program runs
             self._entry = stored(**options)(body)
         self._make = self._entry.compile

@@ -12,14 +12,18 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core import ir as numba_ir
 from numba.core.errors import new_error_context
 from numba.core.lowering import Lower
+from numba.core.typing import signature
 
 _INDEX = ir.IntType(64)
 _MOST = (1 << 63) - 1
+_ALIGNED = 32  # bytes, as numba has new arrays
+_INTEGERS = signature(types.int64, types.int64, types.int64)
 _MEMBERS = {"size": "nitems", "itemsize": "itemsize", "shape": "shape"}
 _QUOTIENTS = {operator.floordiv, operator.mod, operator.ifloordiv, operator.imod}
 
@@ -45,6 +49,29 @@ def _known(value: Any) -> int | None:
     """The number that a constant is."""
     number = value.constant if isinstance(value, ir.Constant) else None
     return number if isinstance(number, int) else None
+
+
+def known_call(function: Any, args: tuple[Any, ...]) -> Any:
+    """The signature of a call that is written here, for which numba would compile functions.
+
+    Args:
+        function: What is called.
+        args: Types.
+
+    Returns:
+        The signature; None for calls that are left to numba.
+    """
+    if len(args) != 2:
+        return None
+    first, second = args
+    if function in (min, max):
+        numbers = (types.unliteral(kind) for kind in args)
+        return _INTEGERS if all(kind == types.int64 for kind in numbers) else None
+    if function in (np.empty, np.zeros) and isinstance(second, types.NumberClass | types.DType):
+        sizes = list(first) if isinstance(first, types.BaseTuple) else [first]
+        if all(isinstance(kind, types.Integer) for kind in sizes):
+            return signature(types.Array(second.dtype, len(sizes), "C"), *args)
+    return None
 
 
 class BodyLower(Lower):
@@ -168,12 +195,12 @@ class BodyLower(Lower):
         elif function in (range, slice):
             if len(kinds) < 4 - (function is slice) and signature.return_type != types.slice3_type:
                 return self._span(function, expr.args, signature)
-        elif function in (min, max) and len(kinds) == 2:
-            if all(isinstance(kind, types.Integer) for kind in kinds):
-                a, b = (self._cast_var(var, signature.return_type) for var in expr.args)
-                order = "<" if function is min else ">"
-                if signature.return_type.signed:
-                    return builder.select(builder.icmp_signed(order, b, a), b, a)
+        elif signature is _INTEGERS:
+            a, b = (self._cast_var(var, types.int64) for var in expr.args)
+            other = builder.icmp_signed("<" if function is min else ">", b, a)
+            return builder.select(other, b, a)
+        elif function in (np.empty, np.zeros) and known_call(function, signature.args):
+            return self._new(signature, expr.args[0], function is np.zeros)
         return super()._lower_call_normal(fnty, expr, signature)
 
     def _span(self, function: Any, given: Any, signature: Any) -> Any:
@@ -188,6 +215,35 @@ class BodyLower(Lower):
         chosen = zip(values + [None] * (3 - len(values)), (start, stop, step), strict=True)
         both = [other if value is None else value for value, other in chosen]
         return _together(self.builder, kind, both)
+
+    def _new(self, signature: Any, shape: Any, clear: bool) -> Any:
+        """A new array."""
+        builder, kind, given = self.builder, signature.return_type, self.typeof(shape.name)
+        sizes = [self.loadvar(shape.name)]
+        kinds = [given]
+        if isinstance(given, types.BaseTuple):
+            kinds, sizes = list(given), [part(builder, sizes[0], i) for i in range(len(given))]
+        pairs = zip(sizes, kinds, strict=True)
+        sizes = [self.context.cast(builder, size, k, types.intp) for size, k in pairs]
+        number = self.context.get_data_type(kind.dtype)
+        count, itemsize = sizes[0], _INDEX(self.context.get_abi_sizeof(number))
+        strides = [itemsize]
+        for size in sizes[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], size))
+        for size in sizes[1:]:
+            count = builder.mul(count, size)
+        room, counted = builder.mul(count, itemsize), self.context.nrt
+        owner = counted.meminfo_alloc_aligned(builder, room, _ALIGNED)
+        data = builder.bitcast(counted.meminfo_data(builder, owner), number.as_pointer())
+        if clear:
+            cgutils.memset(builder, data, room, 0)
+        shapes = (_together(builder, ir.ArrayType(_INDEX, len(s)), s) for s in (sizes, strides))
+        new = dict(zip(("shape", "strides"), shapes, strict=True))
+        new |= {"data": data, "nitems": count, "itemsize": itemsize, "meminfo": owner}
+        whole, model = self.context.get_value_type(kind), self.context.data_model_manager[kind]
+        pairs = zip(model._fields, whole.elements, strict=True)
+        values = [new.get(name, ir.Constant(element, None)) for name, element in pairs]
+        return _together(builder, whole, values)
 
     # ---- ranges ----------------------------------------------------------------------------------
 

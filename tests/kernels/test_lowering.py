@@ -30,7 +30,7 @@ def _walk(first, last, out, x, y, ends, step):  # type: ignore[no-untyped-def]
         own = np.zeros(4)
         own[1:][-1] = i
         kept = own[2:] if i % 2 else x[1:3]
-        out[at] = own.sum() + kept[1] + y[-1][0]
+        out[at] = own.sum() + kept[1] + y[-1][0] + x[np.int32(2)]
         room, whole = np.zeros((last, 3), x.dtype), np.empty(2, np.int64)
         room[i, -1], whole[-1] = 5, 9
         out[at + 1] = room.sum() + whole[1] + room[:, 2].size

@@ -23,12 +23,11 @@ from typing import Any
 import numba
 import numba.core.codegen as codegen
 from llvmlite import binding, ir
-from numba.core import base, cgutils, transforms, types
+from numba.core import base, cgutils, errors, transforms, types
 from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
-from numba.core.errors import WarningsFixer
 from numba.core.inline_closurecall import inline_closure_call
 from numba.core.ir_utils import get_definition, guard
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -165,7 +164,7 @@ def _remembering(body: Any = None) -> Iterator[None]:
     instead: list[tuple[Any, str, Any]] = [
         (types.Function, "get_call_type", remembered),
         (PostProcessor, "run", _tidied),
-        (WarningsFixer, "catch_warnings", _not_caught),
+        (vars(errors)["WarningsFixer"], "catch_warnings", _not_caught),
         (base, "_has_loc", _takes_location),
     ]
     before = [(owner, name, getattr(owner, name, None)) for owner, name, _ in instead]

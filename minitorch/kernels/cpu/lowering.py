@@ -8,18 +8,19 @@ elements of arrays, loops over a `range`, quotients by known numbers; the rest i
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, errors, types
 from numba.core import ir as numba_ir
-from numba.core.errors import new_error_context
 from numba.core.lowering import Lower
 from numba.core.typing import signature
 
+_new_error_context: Any = vars(errors)["new_error_context"]
 _INDEX = ir.IntType(64)
 _MOST = (1 << 63) - 1
 _ALIGNED = 32  # bytes, as numba has new arrays
@@ -51,6 +52,12 @@ def _known(value: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def _each(kind: Any) -> list[Any]:
+    """The types in that of a tuple; else the type."""
+    kinds: Any = kind
+    return list(kinds) if isinstance(kind, types.BaseTuple) else [kind]
+
+
 def known_call(function: Any, args: tuple[Any, ...]) -> Any:
     """The signature of a call that is written here, for which numba would compile functions.
 
@@ -68,7 +75,7 @@ def known_call(function: Any, args: tuple[Any, ...]) -> Any:
         numbers = (types.unliteral(kind) for kind in args)
         return _INTEGERS if all(kind == types.int64 for kind in numbers) else None
     if function in (np.empty, np.zeros) and isinstance(second, types.NumberClass | types.DType):
-        sizes = list(first) if isinstance(first, types.BaseTuple) else [first]
+        sizes = _each(first)
         if all(isinstance(kind, types.Integer) for kind in sizes):
             return signature(types.Array(second.dtype, len(sizes), "C"), *args)
     return None
@@ -147,7 +154,7 @@ class BodyLower(Lower):
             try:
                 self.lower_inst(inst)
             except Exception:
-                with new_error_context('lowering "{inst}" at {loc}', inst=inst, loc=self.loc):
+                with _new_error_context('lowering "{inst}" at {loc}', inst=inst, loc=self.loc):
                     raise
         self.post_block(block)
 
@@ -219,10 +226,9 @@ class BodyLower(Lower):
     def _new(self, signature: Any, shape: Any, clear: bool) -> Any:
         """A new array."""
         builder, kind, given = self.builder, signature.return_type, self.typeof(shape.name)
-        sizes = [self.loadvar(shape.name)]
-        kinds = [given]
+        kinds, sizes = _each(given), [self.loadvar(shape.name)]
         if isinstance(given, types.BaseTuple):
-            kinds, sizes = list(given), [part(builder, sizes[0], i) for i in range(len(given))]
+            sizes = [part(builder, sizes[0], i) for i in range(len(kinds))]
         pairs = zip(sizes, kinds, strict=True)
         sizes = [self.context.cast(builder, size, k, types.intp) for size, k in pairs]
         number = self.context.get_data_type(kind.dtype)
@@ -284,14 +290,15 @@ class BodyLower(Lower):
         found = part(self.builder, whole, position)
         return found if axis is None else part(self.builder, found, axis)
 
-    def _index(self, number: Any, kind: Any, size: Any) -> Any:
+    def _index(self, number: Any, kind: Any, size: Callable[[], Any]) -> Any:
         """A place along an axis, which may be given from the end."""
         place = self.context.cast(self.builder, number, kind, types.intp)
         known = _known(place)
         if not kind.signed or (known is not None and known >= 0):
             return place
+        from_end = self.builder.add(place, size())
         negative = self.builder.icmp_signed("<", place, _INDEX(0))
-        return self.builder.select(negative, self.builder.add(place, size), place)
+        return self.builder.select(negative, from_end, place)
 
     def _bound(self, number: Any, size: Any) -> Any:
         """The end of a slice, inside of its axis."""
@@ -301,7 +308,7 @@ class BodyLower(Lower):
         if known == _MOST:
             return size
         if known is None or known < 0:
-            number = self._index(number, types.intp, size)
+            number = self._index(number, types.intp, lambda: size)
             below = builder.icmp_signed("<", number, _INDEX(0))
             number = builder.select(below, _INDEX(0), number)
         return builder.select(builder.icmp_signed(">=", number, size), size, number)
@@ -310,7 +317,7 @@ class BodyLower(Lower):
         """The indices with their types; None if there are others than whole numbers and slices."""
         index, given = self.typeof(index_var.name), self.loadvar(index_var.name)
         several = isinstance(index, types.BaseTuple)
-        kinds = list(index) if several else [index]
+        kinds = _each(index)
         for kind in kinds:
             if kind != types.slice2_type and not isinstance(kind, types.Integer):
                 return None
@@ -330,14 +337,11 @@ class BodyLower(Lower):
         shape, strides = [], []
         for axis in range(array.ndim):
             number, kind = indices[axis] if axis < len(indices) else (None, None)
+            size_of = functools.partial(self._member, array, whole, "shape", axis)
             if isinstance(kind, types.Integer):
-                size = None
-                known = _known(number)
-                if kind.signed and (known is None or known < 0):
-                    size = self._member(array, whole, "shape", axis)
-                places.append(self._index(number, kind, size))
+                places.append(self._index(number, kind, size_of))
                 continue
-            size = self._member(array, whole, "shape", axis)
+            size = size_of()
             start, length = None, size
             if kind is not None:
                 start, stop = (self._bound(part(builder, number, i), size) for i in range(2))

@@ -140,15 +140,15 @@ def split(
         size = split_size_or_sections
         if size < 0 or (size == 0 and length):
             raise ArgumentError(f"split: the size must be positive. Got {size}.")
-        starts = range(0, length, size) if length else [0]
-        sizes = [min(size, length - s) for s in starts]
-    else:
-        sizes = list(split_size_or_sections)
-        if sum(sizes) != length:
-            raise ShapeError(
-                f"split: the sizes must sum to {length}, the length of axis {axis} of "
-                f"{describe(tensor)}. Got {sizes} ({sum(sizes)})."
-            )
+        before, starts = (slice(None),) * axis, range(0, length, size) if length else [0]
+        places = [(*before, slice(s, min(s + size, length)), Ellipsis) for s in starts]
+        return tuple([indexing.SLICE(tensor, index=place, source=shape) for place in places])
+    sizes = list(split_size_or_sections)
+    if sum(sizes) != length:
+        raise ShapeError(
+            f"split: the sizes must sum to {length}, the length of axis {axis} of "
+            f"{describe(tensor)}. Got {sizes} ({sum(sizes)})."
+        )
     out, start = [], 0
     for n in sizes:
         out.append(narrow(tensor, axis, start, n))

@@ -72,9 +72,11 @@ def _layer_backward(
     onto: Any = None,
 ) -> list[Any]:
     size = math.prod(shape)
-    kernels = load_for("norm", x, g, weight, onto)
+    kernels = load_for("norm", x, g, weight, bias, onto)
     if kernels is not None:
         dx, dw, db = kernels.layer_norm_backward(g, x, weight, *residuals, size, onto)
+        if len(shape) == 1:
+            return [dx, dw, db]
     else:
         rows, g = wide(x.reshape(_rows(x, size))), wide(g.reshape(_rows(x, size)))
         w = None if weight is None else weight.reshape(-1)

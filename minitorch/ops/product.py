@@ -51,33 +51,27 @@ def matmul(a: Any, b: Any) -> Any:
     return backend.namespace(a).matmul(a, b)
 
 
-def _kernels_of(x: Any, work: int) -> Any:
-    """The compiled products for operands that are like x, if they pay for this work."""
-    if work < LEAST or type(x) is not ndarray:
-        return None
-    kernels = load("product")
-    return kernels if kernels is not None and kernels.takes(x.dtype) else None
-
-
 def _rows(a: Any) -> Any:
     return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
     """`x_…K @ w_NK.T + bias_N` of arrays of one dtype, float32 or wider."""
-    kernels = _kernels_of(x, x.size * w.shape[0])
-    if kernels is not None:
-        return kernels.linear(x, w, bias)
+    if type(x) is ndarray and x.size * w.shape[0] >= LEAST:
+        kernels = load("product")
+        if kernels is not None and kernels.takes(x.dtype):
+            return kernels.linear(x, w, bias)
     y = product(_rows(x), w.T, bias)
     return y if x.ndim == 2 else y.reshape(*x.shape[:-1], w.shape[0])
 
 
 def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
     """The gradients of x_…K, w_NK and a bias_N from g_…N, that of `x @ w.T + bias`."""
-    kernels = _kernels_of(g, g.size * w.shape[1]) if g.dtype is x.dtype else None
-    if kernels is not None:
-        grads: tuple[Any, Any, Any] = kernels.linear_gradients(g, x, w, needs)
-        return grads
+    if type(g) is ndarray and g.size * w.shape[1] >= LEAST and g.dtype is x.dtype:
+        kernels = load("product")
+        if kernels is not None and kernels.takes(g.dtype):
+            grads: tuple[Any, Any, Any] = kernels.linear_gradients(g, x, w, needs)
+            return grads
     g = _rows(g)
     return (
         product(g, w).reshape(x.shape) if needs[0] else None,

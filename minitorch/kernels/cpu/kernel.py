@@ -58,7 +58,7 @@ class Kernel:
         self._entry.compile = self._make_alone
 
     def __call__(self, items: int, *args: Any) -> None:
-        """Works on all items, in several threads if the first array is large."""
+        """Works on all items, as of `share`, in several threads if the first array is large."""
         alone = args[0].size < PARALLEL_FROM
         self._entry(items, 0 if alone else team.of(threads.count()), *args)
 

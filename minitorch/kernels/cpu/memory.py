@@ -1,4 +1,4 @@
-"""Memory in bodies: where arrays lie, room of a call, copies and zeros, a count of all threads.
+"""Memory in bodies: where arrays lie, room of a call, copies and zeros.
 
 Copies and zeros are calls of the C library: a loop would be compiled to several hundred
 instructions for each place where it stands.
@@ -108,14 +108,3 @@ def copy(typing_context, source, at, target, to, count):  # type: ignore[no-unty
         return context.get_dummy_value()
 
     return signature, code
-
-
-@intrinsic
-def count_up(typing_context, counter):  # type: ignore[no-untyped-def]
-    """Raises counter[0], an int64, by 1 and gives what it was; no two threads get the same."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = address_of(context, builder, signature.args[0], args[0], INT64(0))
-        return builder.atomic_rmw("add", place, INT64(1), "seq_cst")
-
-    return types.int64(counter), code

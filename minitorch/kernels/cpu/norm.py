@@ -1,7 +1,7 @@
 """layer_norm and rms_norm over the last axis, row by row.
 
 Rows are shared out; sums over rows are formed in blocks of fixed size, and added up in their order
-by who finishes the last one, so that results do not depend on the number of threads.
+in a second round, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .kernel import FAST, kernel
-from .memory import count_up
+from .kernel import FAST, in_rounds, kernel
 
 _BLOCK = 32  # rows whose sums are formed together
 
@@ -38,10 +37,10 @@ def _layer_norm(first, last, x, w, b, y, stats, eps, centred):  # type: ignore[n
 
 @kernel(fastmath=FAST)
 def _layer_norm_backward(  # type: ignore[no-untyped-def]
-    first, last, g, x, w, stats, dx, sums, ready, onto, adds, centred
+    first, last, g, x, w, stats, dx, sums, onto, adds, centred
 ):
-    shares = np.empty(2, x.dtype)
-    for block in range(first, last):
+    shares, blocks = np.empty(2, x.dtype), sums.shape[1]
+    for block in range(first, min(last, blocks)):
         dw, db = sums[0, block], sums[1, block]
         for j in range(len(dw)):
             dw[j] = db[j] = 0
@@ -62,13 +61,12 @@ def _layer_norm_backward(  # type: ignore[no-untyped-def]
                 others = onto[i]
                 for j in range(len(ds)):
                     ds[j] += others[j]
-        if count_up(ready) == sums.shape[1] - 1:
-            for line in range(2):
-                total = sums[line, 0]
-                for later in range(1, sums.shape[1]):
-                    part = sums[line, later]
-                    for j in range(len(total)):
-                        total[j] += part[j]
+    for line in range(2 if last > blocks else 0):
+        total = sums[line, 0]
+        for later in range(1, blocks):
+            part = sums[line, later]
+            for j in range(len(total)):
+                total[j] += part[j]
 
 
 def _line(a: Any, size: int, dtype: Any, missing: float) -> Any:
@@ -96,11 +94,11 @@ def _normal_backward(
     g, rows, dtype = _rows(g, size), _rows(x, size), x.dtype
     blocks = -(-len(rows) // _BLOCK)
     dx, sums = np.empty(x.shape, dtype), np.empty((2, blocks, size), dtype)
-    sinks = dx.reshape(-1, size), sums, np.zeros(1, np.int64)
     others = rows if onto is None else _rows(onto, size)
-    given = g, rows, _line(w, size, dtype, 1), stats, *sinks, others
-    _layer_norm_backward(blocks, *given, onto is not None, centred)
-    return dx, sums[0, 0], sums[1, 0]
+    given = g, rows, _line(w, size, dtype, 1), stats, dx.reshape(-1, size), sums, others
+    _layer_norm_backward(in_rounds(blocks, 1), *given, onto is not None, centred)
+    dw, db = sums[:, 0]
+    return dx, dw, db
 
 
 def layer_norm(x: Any, w: Any, b: Any, size: int, eps: float) -> tuple[Any, Any]:

@@ -17,17 +17,24 @@ _NAME = "scaled_dot_product_attention"
 
 
 def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
-    given = (query, key, value)
-    shown = ", ".join(describe(x) for x in given)
-    if any(x.ndim < 2 for x in given):
-        raise ShapeError(f"{_NAME}: all three must be [..., length, features]. Got {shown}.")
-    if len({x.dtype for x in given}) > 1 or not query.dtype.is_floating_point:
-        raise DtypeError(f"{_NAME}: all three must have one floating dtype. Got {shown}.")
-    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+    q, k, v = query._array, key._array, value._array
+    if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
+        raise ShapeError(
+            f"{_NAME}: all three must be [..., length, features]. Got {_shown(query, key, value)}."
+        )
+    if not q.dtype == k.dtype == v.dtype or not query.dtype.is_floating_point:
+        raise DtypeError(
+            f"{_NAME}: all three must have one floating dtype. Got {_shown(query, key, value)}."
+        )
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             f"{_NAME}: query and key must have as many features, key and value as many positions. "
-            f"Got {shown}."
+            f"Got {_shown(query, key, value)}."
         )
+
+
+def _shown(*given: Tensor) -> str:
+    return ", ".join(map(describe, given))
 
 
 def _check_mask(mask: Tensor, query: Tensor, key: Tensor) -> None:
@@ -107,12 +114,14 @@ def scaled_dot_product_attention(
         raise ArgumentError(f"{_NAME}: dropout_p must be from 0 to 1. Got {dropout_p}.")
     if enable_gqa:
         key, value = _repeated_heads(query, key), _repeated_heads(query, value)
-    lead = shape.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    leads = [x._array.shape[:-2] for x in (query, key, value)]
+    alike = leads[0] == leads[1] == leads[2]
+    lead = leads[0] if alike else shape.broadcast_shapes(*leads)
     if attn_mask is not None:
         need_tensor(_NAME, "attn_mask", attn_mask)
         _check_mask(attn_mask, query.expand(*lead, *query.shape[-2:]), key)
     options: dict[str, Any] = {"causal": is_causal}
-    options["scale"] = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    options["scale"] = 1 / math.sqrt(query._array.shape[-1]) if scale is None else float(scale)
     if dropout_p and math.prod(lead) * query.shape[-2] * key.shape[-2]:
         sizes = (*lead, query.shape[-2], key.shape[-2])
         kept = dropout_ops.draw_mask(sizes, dropout_p, query._array)

@@ -363,7 +363,7 @@ def _gradients(q: Any, k: Any, v: Any) -> Sequence[Any]:
         and strides == k.strides == v.strides
         and strides[1:] == (_ITEMSIZE * width, 3 * _ITEMSIZE * h * width, _ITEMSIZE)
     ):
-        together: Sequence[Any] = np.empty((b, length, 3, h, width), _F32).transpose(2, 0, 3, 1, 4)
+        together: Any = np.empty((b, length, 3, h, width), _F32).transpose(2, 0, 3, 1, 4)
         return together
     shapes = (shape, k.shape, v.shape)
     return [np.empty((b, n, h, d), _F32).transpose(0, 2, 1, 3) for b, h, n, d in shapes]

@@ -10,7 +10,31 @@ import pytest
 from toy_tasks import Regression, fit, loader, weights
 
 import minitorch as mt
+from minitorch.callbacks.core.nested import batch_size
 from minitorch.errors import DataError
+
+X = mt.zeros(3, 2)
+SIZES: dict[str, tuple[Any, int | None]] = {
+    "tensors": ((X, mt.zeros(3)), 3),
+    "with a number": ([mt.tensor(1.0), X], 3),
+    "with an array": ((X, np.zeros((3, 5))), 3),
+    "with words": ([X, "a", "b"], 3),
+    "in a dict": ({"x": X, "more": [X]}, 3),
+    "unequal tensors": ([X, mt.zeros(4)], None),
+    "an unequal array": ((X, np.zeros(4)), None),
+    "nothing": ((), None),
+    "numbers alone": ((mt.tensor(1.0), mt.tensor(2.0)), None),
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_samples_of_a_batch(kind: str) -> None:
+    batch, size = SIZES[kind]
+    if size is not None:
+        assert batch_size(batch) == size
+        return
+    with pytest.raises(DataError, match="first axis"):
+        batch_size(batch)
 
 
 class Both(Regression):

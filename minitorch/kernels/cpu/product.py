@@ -118,7 +118,7 @@ def takes(dtype: np.dtype[Any]) -> bool:
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """`a_MK @ b_KN`, and `+ bias_N`."""
-    if a.dtype.char == "f" and _in_panels(*a.shape, b.shape[1]):
+    if a.dtype.char == "f" and _in_panels(a.shape[0], a.shape[1], b.shape[1]):
         return _product_f32(a, b, bias)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, k = a.shape[::-1] if turn_a else a.shape
@@ -145,7 +145,7 @@ def _product_f32(a: Any, b: Any, bias: Any = None) -> Any:
 
 def batched(a: Any, b: Any) -> Any:
     """`a_BMK @ b_BKN`."""
-    if a.dtype.char == "f" and _in_panels(*a.shape[1:], b.shape[2]):
+    if a.dtype.char == "f" and _in_panels(a.shape[1], a.shape[2], b.shape[2]):
         return _product_f32(a, b)
     (a, turn_a), (b, turn_b) = _lying(a), _lying(b)
     m, n = a.shape[2 if turn_a else 1], b.shape[1 if turn_b else 2]
@@ -219,7 +219,7 @@ def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any
 
 def _linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
     """As `linear_gradients`, of g_MN and x_MK of any strides."""
-    if g.dtype.char != "f" or not _in_panels(*g.shape, w.shape[1]):
+    if g.dtype.char != "f" or not _in_panels(g.shape[0], g.shape[1], w.shape[1]):
         return (
             product(g, w) if needs[0] else None,
             product(g.T, x) if needs[1] else None,

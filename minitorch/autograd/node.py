@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import linecache
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,14 @@ class _Writes:
     """When the memory of any tensor was last written in place, on the scale of `Node.sequence`."""
 
     last = -1
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def note(self) -> None:
+        """Memory was written just now."""
+        with self._lock:  # a thread that is held up must not set `last` back
+            self.last = next_sequence()
 
 
 writes = _Writes()

@@ -152,13 +152,13 @@ class Captured:
             except Retreat:
                 continue
             self.counts.replays += 1
-            if usual is None:
+            if usual is None and not kwargs:
                 self._became_usual(key, recording, seen)
             return out
         return self._missed(key, args, kwargs, tensors)
 
     def _became_usual(self, key: Any, recording: Recording, seen: Any) -> None:
-        """Makes calls like the last two quick to recognise."""
+        """Makes calls like the last two, which had no keywords, quick to recognise."""
         if recording is not self._before:
             self._before = recording
             return

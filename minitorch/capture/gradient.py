@@ -13,6 +13,7 @@ from ..autograd.engine import Pass, sum_to
 from ..autograd.mode import quiet, state
 from ..autograd.node import Node, leading_to
 from ..autograd.parts import Parts, assemble, together
+from ..backend.memory import address
 from ..ops.elementwise import ADD
 from ..ops.fused import Fused
 from .fusion import is_elementwise
@@ -212,27 +213,25 @@ class Joined:
 
     def __init__(self, parts: Parts) -> None:
         self._shape, self._places, self._dtype = parts.shape, tuple(parts.places), parts.dtype
+        self._size = parts.held
         self._seats: list[tuple[int, tuple[int, ...]]] | None = None
         total = together(parts)
         if total is not None:
             seats = [total[place] for place in self._places]
-            self._seats = [(_address(a) - _address(total), a.strides) for a in seats]
+            self._seats = [(address(a) - address(total), a.strides) for a in seats]
 
     def __call__(self, whole: Any, *values: Any) -> Any:
         """The memory that the values fill in their order, where they do, else new one."""
         memory = values[0].base
         if self._seats is None or type(memory) is not np.ndarray or memory.dtype != self._dtype:
             return assemble(self._shape, self._places, whole, *values)
-        start = _address(memory)
+        if memory.size != self._size or not memory.flags.c_contiguous:
+            return assemble(self._shape, self._places, whole, *values)
+        start = address(memory)
         for value, seat in zip(values, self._seats, strict=True):
-            if value.base is not memory or (_address(value) - start, value.strides) != seat:
+            if value.base is not memory or (address(value) - start, value.strides) != seat:
                 return assemble(self._shape, self._places, whole, *values)
         return memory.reshape(self._shape)
-
-
-def _address(a: Any) -> int:
-    where: int = a.ctypes.data
-    return where
 
 
 def _by_node(rule: Any, held: Any, params: Any, g: Any, saved: Any) -> Any:

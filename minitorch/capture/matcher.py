@@ -1,7 +1,8 @@
 """Functions that recognise calls like an earlier one, written for it.
 
-They know what nearly every call of a step is: the same structure, tensors of the same shapes that
-need no gradient, under the same modes. For everything else `signature.py` finds the key.
+They know what nearly every call of a step is: the same structure without keywords, tensors of the
+same shapes that need no gradient, under the same modes. For everything else `signature.py` finds
+the key.
 """
 
 from __future__ import annotations

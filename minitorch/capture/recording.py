@@ -385,18 +385,18 @@ class Recording:
         arrays += [t._array for t in self._externals]
         try:
             outs, saved, values = quietly(self.forward, *arrays)
+            if self._effects is not None:
+                self._effects(values, False)
+            outs = outs[:-1] if self._weighted else outs
+            mine: Sequence[Any] = ()
+            if self._edges and state.recording:  # before the eager run: not both need memory then
+                seeds = seeds_like([outs[i] for i in self._differentiable])
+                mine = quietly(self._backward, [*saved], seeds)
         except Exception as error:
             random.load_state_dict(before)
             for t, old in kept:
                 t._array[...] = old
             raise Retreat from error
-        if self._effects is not None:
-            self._effects(values, False)
-        outs = outs[:-1] if self._weighted else outs
-        mine: Sequence[Any] = ()
-        if self._edges and state.recording:  # before the eager run, so that not both need memory
-            seeds = seeds_like([outs[i] for i in self._differentiable])
-            mine = quietly(self._backward, [*saved], seeds)
         del saved, values
         changed = [t._array.copy() for t in self._written]
         for t, old in kept:

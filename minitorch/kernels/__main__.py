@@ -67,7 +67,7 @@ def _compile(names: queue.Queue[str], asked: set[str]) -> None:
         made = None
         for guessed in programs.guesses(asked):
             left = [n for n in _needs(known, guessed) if n[:2] not in done]
-            left.sort(key=lambda need: need.kernel.long)
+            left.sort(key=lambda need: need.kernel.written_out)
             made = made or next((need for need in reversed(left) if _compiled(need)), None)
         if made is not None:
             done.add(made[:2])

@@ -202,7 +202,7 @@ def _after_fork() -> None:
     # A thread of the parent that was importing numba holds locks which nobody here gives back.
     begun = not _importing.acquire(blocking=False)
     _importing = threading.RLock()
-    _forked = begun or any(module is not None for module in _loaded.values())
+    _forked = _forked or begun or any(module is not None for module in _loaded.values())
     _reentrant = _reentrant and not _forked
 
 

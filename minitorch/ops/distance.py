@@ -141,9 +141,7 @@ def _bce_backward(
     return [dx, dt, None, None]
 
 
-bce_with_logits_op = Fused(
-    _bce_definition, _bce_forward, _bce_backward, supports=lambda *arrays, reduction: True
-)
+bce_with_logits_op = Fused(_bce_definition, _bce_forward, _bce_backward)
 bce_with_logits_op.name = "binary_cross_entropy_with_logits"
 """`bce_with_logits(x, target, weight, pos_weight, *, reduction)`; no gradient for the weights."""
 

@@ -23,7 +23,7 @@ from .indexing import _INDEX, SLICE
 from .shape import _PERMUTE, _RESHAPE
 
 # A row saves products of its width with all gates, three times, and costs one sum of their width.
-_LEAST_WIDTH = 32  # of rows, all but one of which are equal, so that it pays
+_LEAST_WIDTH = 32  # times the share of rows that repeat others, from which it pays
 _LEAST = 1 << 22  # multiplications of all rows
 _SPARSE = 8  # a table with so many times as many rows as are looked up is not gone through
 _COMPARED = 256  # rows at a time
@@ -73,10 +73,7 @@ def distinct_rows(x: Any, width: int, index: Any, rows: int, moves: Any) -> Dist
     n, k = x.shape
     if x.size * width < _LEAST or (n - 1) * k < _LEAST_WIDTH * n:
         return None
-    flat = index
-    for method, how in moves:
-        flat = getattr(flat, method)(how)
-    flat = flat.reshape(-1)
+    flat = numbers_of(index, moves)
     if rows > _SPARSE * n:
         numbers, first, place = np.unique(flat, return_index=True, return_inverse=True)
     else:
@@ -93,6 +90,13 @@ def distinct_rows(x: Any, width: int, index: Any, rows: int, moves: Any) -> Dist
     if any(method != "reshape" for method, _ in moves) and not _same(x, found, place):
         return None
     return Distinct(numbers, place, found)
+
+
+def numbers_of(index: Any, moves: Any) -> Any:
+    """Which rows of the table the rows of the input are, as `distinct_rows` has the arguments."""
+    for method, how in moves:
+        index = getattr(index, method)(how)
+    return index.reshape(-1)
 
 
 def _same(x: Any, rows: Any, place: Any) -> bool:
@@ -151,4 +155,4 @@ def _move(node: Node) -> tuple[str, Any] | None:
     return None
 
 
-__all__ = ["Distinct", "distinct_rows", "options_of", "past_lookup", "table_of"]
+__all__ = ["Distinct", "distinct_rows", "numbers_of", "options_of", "past_lookup", "table_of"]

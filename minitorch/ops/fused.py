@@ -34,8 +34,8 @@ class Fused(Op):
             changed in place, never an input.
         supports: `supports(*arrays, **params)` says whether the fast body applies; None: always.
         saves_out: The output comes first among the residuals, protected against later writes.
-        adds_onto: `backward` takes `onto=`, an array like the first input or None, and adds it to
-            the gradient of that input, rounded as on its own.
+        adds_onto: The function `backward` takes `onto=`, an array like the first input or None, and
+            adds it to the gradient of that input, rounded as on its own.
         bilinear: The first two inputs are multiplied with each other and the others added, so that
             each gradient needs at most the other factor; what no gradient needs is not kept.
     """

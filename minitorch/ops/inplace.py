@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import backend, dtypes
 from ..autograd.mode import state
-from ..autograd.node import next_sequence, writes
+from ..autograd.node import writes
 from ..errors import DtypeError, GraphError, ShapeError, describe
 from . import at_once, primitive
 from .primitive import Op, cast, input_edge, new_node, version_of, wrap
@@ -24,7 +24,7 @@ def bump(t: Any, name: str) -> None:
     version = version_of(t)
     version[0] += 1
     version[1] = name
-    writes.last = next_sequence()
+    writes.note()
 
 
 def _is_recorded(*tensors: Any) -> bool:

@@ -110,7 +110,6 @@ layer_norm_op = Fused(
     _layer_definition,
     _layer_forward,
     _layer_backward,
-    supports=lambda x, weight, bias, *, shape, eps: True,
     adds_onto=True,
 )
 layer_norm_op.name = "layer_norm"
@@ -313,7 +312,6 @@ batch_norm_op = Fused(
     _batch_definition,
     _batch_forward,
     _batch_backward,
-    supports=lambda *arrays, eps, training: True,
 )
 batch_norm_op.name = "batch_norm"
 """`batch_norm(x, weight, bias, mean, var, *, eps, training)`: in training `mean` and `var` are the

@@ -108,7 +108,6 @@ max_pool = Fused(
     _max_definition,
     _max_forward,
     _max_backward,
-    supports=lambda x, *, window: True,
 )
 max_pool.name = "max_pool"
 

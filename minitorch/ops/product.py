@@ -67,7 +67,7 @@ def linear(x: Any, w: Any, bias: Any = None) -> Any:
 
 def linear_gradients(g: Any, x: Any, w: Any, needs: Sequence[bool]) -> tuple[Any, Any, Any]:
     """The gradients of x_…K, w_NK and a bias_N from g_…N, that of `x @ w.T + bias`."""
-    if type(g) is ndarray and g.size * w.shape[1] >= LEAST and g.dtype is x.dtype:
+    if type(g) is ndarray and g.size * w.shape[1] >= LEAST and g.dtype is x.dtype and any(needs):
         kernels = load("product")
         if kernels is not None and kernels.takes(g.dtype):
             grads: tuple[Any, Any, Any] = kernels.linear_gradients(g, x, w, needs)

@@ -27,7 +27,7 @@ from ..autograd.parts import Parts, assemble
 from ..kernels import load_for
 from . import elementwise as el
 from . import joining, linalg
-from .distinct import Distinct, distinct_rows, past_lookup, table_of
+from .distinct import Distinct, distinct_rows, numbers_of, past_lookup, table_of
 from .embedding import collect
 from .fused import Fused
 from .product import column_sums, linear_gradients, product
@@ -176,11 +176,16 @@ def _backward(
     same = dr is da  # then one sum of columns serves both biases
     sums = needs[5] or (same and needs[6])
     past = len(needs) > len(arrays)
-    if distinct[0] is None:
-        dx, dw_ih, db = linear_gradients(da, x, w_ih, (needs[0], needs[3], sums))
+    numbers = distinct[0]
+    if numbers is None:
+        wanted = (needs[0] or past, needs[3], sums)
+        dx_rows, dw_ih, db = linear_gradients(da, x, w_ih, wanted)
+        dx = dx_rows
+        if past:  # a recorded step whose rows are not those of many places any more
+            numbers = numbers_of(index, moves)
     else:
         wanted = (past, needs[3], sums)
-        dx_distinct, dw_ih, db = _of_distinct(da, w_ih, Distinct(*distinct), wanted)
+        dx_rows, dw_ih, db = _of_distinct(da, w_ih, Distinct(*distinct), wanted)
         dx = product(da, w_ih) if needs[0] else None
     db_hh = None
     if needs[6]:
@@ -192,7 +197,7 @@ def _backward(
         for d, a, need in zip(grads, arrays, needs[:8], strict=True)
     ]
     if past:
-        d_table = collect(dx_distinct, index=distinct[0], padding=padding, rows=rows, scale=None)
+        d_table = collect(dx_rows, index=numbers, padding=padding, rows=rows, scale=None)
         grads.append(d_table.astype(arrays[0].dtype, copy=False))
     return grads
 

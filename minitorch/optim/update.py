@@ -13,7 +13,7 @@ import numpy as np
 from .. import backend, dtypes
 from ..autograd.mode import enable_grad
 from ..autograd.mode import state as modes
-from ..autograd.node import next_sequence, writes
+from ..autograd.node import writes
 from ..errors import ArgumentError, ShapeError, describe
 from ..ops.inplace import repeats_memory
 from ..ops.primitive import wrap
@@ -144,6 +144,12 @@ class _GroupUpdate:
 
     def run(self, loose: list[tuple[Any, Rule]]) -> None:
         """Updates what has a gradient; adds what is not packed to `loose`."""
+        try:
+            self._run(loose)
+        finally:
+            writes.note()
+
+    def _run(self, loose: list[tuple[Any, Rule]]) -> None:
         optimizer, rule, states = self.optimizer, self.rule, self.optimizer.state
         name, names = type(optimizer).__name__ + ".step", rule.states
         advance = optimizer._advance
@@ -176,7 +182,6 @@ class _GroupUpdate:
         for (pack, step), places in packed.items():
             for arrays in pack.stretches(places):
                 self.apply_flat(step, *arrays)
-        writes.last = next_sequence()
 
     def update_alone(self, p: Any, g: Any) -> None:
         """Updates one parameter where it lies."""

@@ -167,6 +167,15 @@ def test_arguments(arguments: list[tuple[Any, ...]]) -> None:
     assert call.counts.replays
 
 
+def test_keywords_are_arguments() -> None:
+    call = Captured(lambda x, double=False: (x * 2 if double else x).sum())
+    for double in (True, False, True):
+        for _ in range(6):
+            assert call(mt.ones(3), double=double).item() == (6 if double else 3)
+        assert call(mt.ones(3)).item() == 3
+    assert call.counts.replays
+
+
 def test_one_tensor_twice_is_another_call() -> None:
     call, a, b = Captured(lambda x, y: x * 2 + y), mt.ones(2), mt.zeros(2)
     for _ in range(5):

@@ -183,7 +183,10 @@ worker.start()
 begun.wait()
 child = os.fork()
 if child == 0:
-    os._exit(0 if mt.erf(mt.ones(3000)).shape == (3000,) else 3)
+    grandchild = os.fork()
+    if mt.erf(mt.ones(3000)).shape != (3000,):
+        os._exit(3)
+    os._exit(os.waitpid(grandchild, 0)[1] if grandchild else 0)
 forked.set()
 worker.join()
 print(os.waitpid(child, 0)[1], loader.load("special") is not None)

@@ -220,6 +220,33 @@ def test_captured_steps(kind: str) -> None:
     assert any((a != b).any() for a, b in zip(found, plain, strict=True))
 
 
+@pytest.mark.parametrize("padding", [None, 3])
+def test_a_captured_step_takes_rows_that_hardly_repeat(padding: int | None) -> None:
+    net = Net("LSTM", 4000, padding_idx=padding)
+    call = Captured(net)
+    for seed in range(8):
+        mt.manual_seed(seed)
+        x = mt.randint(0, 4000 if seed % 2 and seed > 3 else 5, SHAPE)
+        net.zero_grad()
+        loss = call(x)
+        loss.backward()
+        found = [loss.detach().numpy(), *[p.grad.numpy().copy() for p in net.parameters()]]
+        close(found, numbers(net, x))
+    assert call.counts.replays >= 4
+
+
+def test_a_frozen_input_product_has_no_gradients() -> None:
+    layer = nn.LSTM(256, 256, bias=False, batch_first=True)
+    layer.weight_ih_l0.requires_grad_(False)
+    x = mt.randn(32, 32, 256)
+    layer(x)[0].sum().backward()
+    found = layer.weight_hh_l0.grad.numpy().copy()
+    layer.weight_ih_l0.requires_grad_(True)
+    layer.zero_grad()
+    layer(x)[0].sum().backward()
+    np.testing.assert_array_equal(found, layer.weight_hh_l0.grad.numpy())
+
+
 def test_rows_that_hardly_repeat_are_all_multiplied() -> None:
     x = np.ones((100, 64), np.float32)
     index = np.arange(100)

@@ -69,6 +69,17 @@ def test_only_the_parameters_given_are_clipped() -> None:
     assert changed == [True, False, False, True]
 
 
+def test_a_parameter_given_twice_counts_twice() -> None:
+    """As in PyTorch, wherever the gradients lie."""
+    found = []
+    for packed in (False, True):
+        params = with_gradients(packed=packed)
+        norm = clip_grad_norm_([params[0], params[1], params[0]], 1e-3)
+        squares = [float((params[i].grad.numpy().astype(np.float64) ** 2).sum()) for i in (0, 1)]
+        found.append((norm.item(), *squares))
+    np.testing.assert_allclose(found[0], found[1], 1e-5)
+
+
 def test_small_norms_change_nothing() -> None:
     params = with_gradients()
     before = gradients(params)

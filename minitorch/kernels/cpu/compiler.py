@@ -3,8 +3,8 @@
 Three quarters of what numba spends on a body are general: it copies all of its representation for
 each function that becomes a piece of it, collects garbage in the middle of it, compiles a wrapper
 that is never called, and optimises before it optimises. `Lean` leaves that out. All of it is
-numba's own inside, so each part is taken only where this version of numba has it; what is missing
-makes the first use slower, and nothing else.
+numba's own inside. Where this version of numba lacks a part that only saves time, the first use is
+slower; where it lacks what the others rest on, the import fails and plain bodies serve.
 
 `BodyCompiler` gives a body its entry from Python: `entry(items, team, *args)` shares out the items
 to the team of threads, by pieces, and belongs to the same machine code.
@@ -23,11 +23,12 @@ from typing import Any
 import numba
 import numba.core.codegen as codegen
 from llvmlite import binding, ir
-from numba.core import base, cgutils, errors, transforms, types
+from numba.core import base, cgutils, transforms, types
 from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
+from numba.core.errors import WarningsFixer  # type: ignore[attr-defined]
 from numba.core.inline_closurecall import inline_closure_call
 from numba.core.ir_utils import get_definition, guard
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -164,7 +165,7 @@ def _remembering(body: Any = None) -> Iterator[None]:
     instead: list[tuple[Any, str, Any]] = [
         (types.Function, "get_call_type", remembered),
         (PostProcessor, "run", _tidied),
-        (vars(errors)["WarningsFixer"], "catch_warnings", _not_caught),
+        (WarningsFixer, "catch_warnings", _not_caught),
         (base, "_has_loc", _takes_location),
     ]
     before = [(owner, name, getattr(owner, name, None)) for owner, name, _ in instead]

@@ -42,7 +42,7 @@ class Kernel:
             compiler need not look for it.
 
     Attributes:
-        long: Whether compiling it takes about a second.
+        written_out: See above; compiling such a body takes about a second.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Kernel:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         options["fastmath"] = set(fastmath) or False
         options["pipeline_class"] = WrittenOutCompiler if written_out else BodyCompiler
-        self.body, self.name, self.long = body, ahead.body_name(body), written_out
+        self.body, self.name, self.written_out = body, ahead.body_name(body), written_out
         with loader.own_cache():  # also for bodies that are made while the program runs
             self._entry = stored(**options)(body)
         self._make = self._entry.compile

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, errors, types
+from numba.core import cgutils, types
 from numba.core import ir as numba_ir
+from numba.core.errors import new_error_context  # type: ignore[attr-defined]
 from numba.core.lowering import Lower
 from numba.core.typing import signature
 
-_new_error_context: Any = vars(errors)["new_error_context"]
 _INDEX = ir.IntType(64)
 _MOST = (1 << 63) - 1
 _ALIGNED = 32  # bytes, as numba has new arrays
@@ -79,6 +79,18 @@ def known_call(function: Any, args: tuple[Any, ...]) -> Any:
         if all(isinstance(kind, types.Integer) for kind in sizes):
             return signature(types.Array(second.dtype, len(sizes), "C"), *args)
     return None
+
+
+_NEEDED = (
+    "_lower_call_normal",
+    "_cast_var",
+    "lower_getitem",
+    "lower_setitem",
+    "storevar",
+    "delvar",
+)
+if lacking := [name for name in _NEEDED if not hasattr(Lower, name)]:
+    raise ImportError(f"numba's Lower lacks {', '.join(lacking)}")
 
 
 class BodyLower(Lower):
@@ -154,7 +166,7 @@ class BodyLower(Lower):
             try:
                 self.lower_inst(inst)
             except Exception:
-                with _new_error_context('lowering "{inst}" at {loc}', inst=inst, loc=self.loc):
+                with new_error_context('lowering "{inst}" at {loc}', inst=inst, loc=self.loc):
                     raise
         self.post_block(block)
 

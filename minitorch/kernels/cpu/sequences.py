@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backend.memory import address
 from .. import threads
 from .kernel import inlined
 from .vector import COLUMNS, FEW_ROWS, ROWS, multiply_four, multiply_six
@@ -96,7 +97,7 @@ def whole_rows(a: Any) -> Any:
     wide = a.base
     known = type(wide) is np.ndarray and wide.ndim == 2 and wide.flags.c_contiguous
     if known and wide.strides == a.strides and len(wide) == len(a):
-        if wide.__array_interface__["data"] == a.__array_interface__["data"]:
+        if address(wide) == address(a):
             return wide
     return a
 

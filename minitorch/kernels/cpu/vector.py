@@ -163,6 +163,13 @@ def _turned(builder: Any, lines: list[Any]) -> list[Any]:
     return columns + [_shuffle(builder, *e, 4, 5, 6, 7, 12, 13, 14, 15) for e in ends]
 
 
+def _turned_at(context: Any, builder: Any, kind: Any, args: Any) -> list[Any]:
+    """The columns of the eight lines from args[1] of the array args[0] on, args[2] apart."""
+    first = address_of(context, builder, kind, args[0], args[1])
+    lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
+    return _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+
+
 @intrinsic
 def turn(context, source, source_at, source_step, target, target_at, target_step):  # type: ignore[no-untyped-def]
     """target[j, i] = source[i, j] for i, j < 8, float32; lines are `…_step` apart."""
@@ -171,9 +178,7 @@ def turn(context, source, source_at, source_step, target, target_at, target_step
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kinds = signature.args
-        first = address_of(context, builder, kinds[0], args[0], args[1])
-        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
-        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        columns = _turned_at(context, builder, kinds[0], args)
         first = address_of(context, builder, kinds[3], args[3], args[4])
         for j, column in enumerate(columns):
             store(builder, column, gep(builder, first, builder.mul(args[5], INT64(j))))
@@ -205,9 +210,7 @@ def turn_apart(context, source, at, step, target, to, target_step, odd):  # type
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kinds = signature.args
-        first = address_of(context, builder, kinds[0], args[0], args[1])
-        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
-        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        columns = _turned_at(context, builder, kinds[0], args)
         first = address_of(context, builder, kinds[3], args[3], args[4])
         _apart(builder, columns, args[6], first, args[5], None)
         return context.get_dummy_value()
@@ -223,9 +226,7 @@ def turn_apart_onto(context, source, at, step, target, to, target_step, odd, ont
 
     def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kinds = signature.args
-        first = address_of(context, builder, kinds[0], args[0], args[1])
-        lines = [builder.mul(args[2], INT64(i)) for i in range(WIDTH)]
-        columns = _turned(builder, [load(builder, gep(builder, first, line)) for line in lines])
+        columns = _turned_at(context, builder, kinds[0], args)
         first = address_of(context, builder, kinds[3], args[3], args[4])
         more = address_of(context, builder, kinds[7], args[7], args[4])
         _apart(builder, columns, args[6], first, args[5], more)

@@ -29,9 +29,9 @@ def _conv(
     options = (stride, padding, dilation, groups)
     try:
         shapes = (x._array.shape, weight._array.shape, bias is None or bias._array.shape)
-        key: Any = (shapes, options, *map(type, options))  # True and 1.0 are equal to 1
+        key: Any = (shapes, repr(options))  # as text, since True and 1.0 are equal to 1
         window = _windows.get(key)
-    except (AttributeError, TypeError):  # no tensor, or a list of numbers
+    except AttributeError:  # no tensor
         key = window = None
     if window is None:
         window = _window_for(name, x, weight, bias, *options, axes)
